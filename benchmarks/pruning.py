@@ -9,9 +9,9 @@ pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` g
 shows what the same updates give without pruning. `heads` is the number that a controller of λ reaches. `further` prunes the
 baseline after 8000 more updates without pruning, all weights trained, and compares with that. Heads with a function: those of
 the baseline, and in brackets how many would be left by chance, with as many heads per layer. Runs of 300 updates are those of
-the default experiment. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those
-of λ 0.035, of 14 heads, of 300 and 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient
-alone (`training/muon.py`); λ 0.035 from before is in docs/reference/reference/tables/models.md.
+the default experiment. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. Except for
+λ 0.035, 14 heads, 300 and 8000 updates and rate 0.4, all lines date from when Muon still changed rows and columns without a
+gradient (`training/muon.py`); the earlier λ 0.035 is in docs/reference/reference/tables/models.md.
 """
 
 import argparse

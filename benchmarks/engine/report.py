@@ -28,8 +28,8 @@ An update is a forward pass, a backward pass and Adam, on {batch} of sentences o
 label smoothing 0.1 and dropout 0.1. Every system was tried in all its precisions and settings and is shown in its
 fastest.
 
-*Utilisation* is the share of the machine's own rate of matrix products (last table of this section) that a system turns
-into the model's operations. Operations per update, by formula: 6 x (weights of the encoder x source tokens + weights of
+*Utilisation* is the rate of a system's useful operations as a share of the machine's own rate of matrix products
+(next section). Operations per update, by formula: 6 x (weights of the encoder x source tokens + weights of
 decoder and softmax x target tokens), where the key and value matrices of cross-attention count with the source, plus 12 x
 width x layers x (pairs of query and key); no embeddings, no padding, nothing that is computed twice. This engine in
 float32, as on a processor without bf16 instructions, is compared with the machine's float32 rate. *Hours* are those of

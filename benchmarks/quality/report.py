@@ -47,7 +47,7 @@ def report(
         table(("", ""), [(f"**{key}**", value) for key, value in facts.items()]),
         "Medians of the seeds, or of the rounds, and their range. Lengths between two schedules are interpolated.",
         table(header, rows),
-        "All trainings with the chosen rate:",
+        "All training runs with the chosen rate:",
         table(("system", "seed", "updates", "minutes", "development loss", "BLEU"), points),
     ]
     output.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")

@@ -210,7 +210,7 @@ class Parser(Section):
     directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
     package: str = Field("default", description="Stanza: package of models")
     download: bool = Field(True, description="Stanza: fetch missing models in one job before parsing")
-    path: FilePath | None = Field(None, description="conllu: file of trees, plain or packed")
+    path: FilePath | None = Field(None, description="conllu: file of trees, plain or compressed")
 
     @model_validator(mode="after")
     def _path(self) -> "Parser":

@@ -42,7 +42,7 @@ class Tree(NamedTuple):
 
 
 def read_trees(path: Path) -> list[Tree]:
-    """The sentences of a CoNLL-U file, plain or packed, in order; any other file is a `UserError` with the line.
+    """The sentences of a CoNLL-U file, plain or compressed, in order; any other file is a `UserError` with the line.
 
     `text` is the comment `# text`, or else the forms, separated by spaces except after `SpaceAfter=No`.
     """
