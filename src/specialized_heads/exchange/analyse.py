@@ -138,9 +138,8 @@ def summary(table: Path) -> str:
     """The encoder heads with a function, and the most confident of the others, as lines of text."""
     heads = read_table(table).to_pandas()
     encoder = heads[heads["type"] == "encoder"].assign(labels=lambda rows: rows["functions"].map(", ".join))
-    shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(
-        max(10, (encoder["labels"] != "").sum())
-    )
+    most = max(10, (encoder["labels"] != "").sum())
+    shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(most)
     return shown[[*SHOWN, "labels"]].to_string(index=False, float_format="{:.2f}".format)
 
 

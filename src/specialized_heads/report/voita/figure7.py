@@ -23,10 +23,10 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
     The columns are those of `sweep.costs`.
     """
-    frames = []
-    for title, scores in style.by(tables.pruned(), "corpus").items():
-        frames.append(sweep.costs(scores, scope="encoder").assign(corpus=title))
-    points = stack(frames, COLUMNS)
+    corpora = style.by(tables.pruned(), "corpus")
+    points = stack(
+        [sweep.costs(scores, scope="encoder").assign(corpus=title) for title, scores in corpora.items()], COLUMNS
+    )
     reported = pd.DataFrame(paper.FIGURE7).assign(kind="reported", reference="baseline")
     reported = reported.assign(share=reported["heads"] / paper.HEADS_PER_TYPE, difference=-reported["loss"])
     return stack([points, reported], COLUMNS) if len(points) else points
