@@ -110,7 +110,7 @@ def test_rows_of_gates_that_are_open_closed_decided_or_not(tiny_model) -> None:
     # max(P(g = 0), P(g = 1)) = σ(|log α| - 0.33 log 11) is 0.9 at |log α| = log 9 + 0.791 = 2.988.
     model.attentions("encoder")[0].gate.log_alpha.data = torch.tensor([-2.98, 0.01, 3.0])
     model.attentions("cross")[0].gate.log_alpha.data = torch.tensor([-3.0, -0.01])
-    rows = [row for row in gate_rows(model, model) if row["type"] != "decoder"]
+    rows = [row for row in gate_rows(model) if row["type"] != "decoder"]
     assert [row["head"] for row in rows] == [2, 3, 4, 1, 4]
     assert [row["kept"] for row in rows] == [False, True, True, False, False]
     assert [row["decided"] for row in rows] == [False, False, True, True, False]

@@ -103,7 +103,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def taken_up(folder: Path, *, checkpoints: tuple[int, ...] = (5, 9)) -> dict | None:
-    return state.read_state(folder, fingerprint="this one", checkpoints=checkpoints, device=torch.device("cpu"))
+    return state.read_state(folder, fingerprint="this one", checkpoints=checkpoints)
 
 
 @pytest.mark.parametrize("name", ["state.pt", "update5.safetensors"])
@@ -120,7 +120,7 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
     assert taken_up(folder) is not None
 
 
-@pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "x"}])
+@pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "this one"}])
 @pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
 def test_a_state_of_something_else_is_never_run(folder: Path, monkeypatch, caplog, content: object, write) -> None:
     caplog.set_level("INFO")
@@ -129,6 +129,22 @@ def test_a_state_of_something_else_is_never_run(folder: Path, monkeypatch, caplo
     assert taken_up(folder) is None
     assert "state.pt cannot be read" in caplog.text
     assert not (folder / PAYLOAD).exists()
+
+
+def test_a_state_that_the_disk_refuses_is_kept(folder: Path, monkeypatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("stale file handle")
+
+    monkeypatch.setattr(torch, "load", refuse)
+    with pytest.raises(OSError, match="stale"):
+        taken_up(folder)
+    assert (folder / "state.pt").exists()
+
+
+def test_a_state_of_other_settings_is_called_so_whatever_else_is_missing(folder: Path, caplog) -> None:
+    caplog.set_level("INFO")
+    assert state.read_state(folder, fingerprint="that one", checkpoints=(6,)) is None
+    assert "belongs to other settings" in caplog.text
 
 
 def test_a_moment_that_has_passed_must_be_there_and_a_later_one_need_not(folder: Path) -> None:

@@ -22,9 +22,9 @@ from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
-from specialized_heads.training.state import finish
+from specialized_heads.training.state import check, finish
 
-CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
+CODE = ("classification", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
 SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
@@ -79,6 +79,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     rows = [row | scored[removal] | common for row, removal in wanted]
     # The table of translation, but with the scores that classification has.
     schema = pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
+    check(files.state)
     write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])

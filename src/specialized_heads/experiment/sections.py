@@ -78,7 +78,7 @@ class Training(Section):
     )
     schedule: Literal["inverse_sqrt", "linear"] = Field(
         "inverse_sqrt",
-        description="after warm-up: decay with t^-1/2 (the paper), or linearly to zero at the last update",
+        description="after warm-up: decay with t^-1/2 (the paper), or linearly to zero after the last update",
     )
     learning_rate: float = Field(
         4.0, gt=0, description="linear: the peak; else the factor of d^-1/2 * min(t^-1/2, t * warmup^-3/2)"

@@ -56,7 +56,7 @@ class Mask(nn.Module):
 
     def __init__(self, values: Tensor) -> None:
         super().__init__()
-        self.register_buffer("values", values if values.is_floating_point() else values.float(), persistent=False)
+        self.register_buffer("values", values, persistent=False)
 
     def forward(self) -> Tensor:
         return self.values

@@ -94,7 +94,7 @@ def resumed(
     """
     wanted = dict.fromkeys([NOTHING, *removals])
     run_state.claim(state)
-    saved = run_state.read_state(state, fingerprint=fingerprint, checkpoints=(), device=torch.device("cpu"))
+    saved = run_state.read_state(state, fingerprint=fingerprint, checkpoints=())
     outputs = {frozenset(map(tuple, heads)): found for heads, found in json.loads(saved["outputs"] if saved else "[]")}
     if outputs:
         stage.log.info("resuming after %d removals", len(outputs))

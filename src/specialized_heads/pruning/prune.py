@@ -73,16 +73,16 @@ def attach_gates(model: Transformer, *, scope: str) -> None:
             attention.gate = HardConcrete(len(attention.heads), log_alpha=LOG_ALPHA)
 
 
-def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]:
-    """One row per gate, of a model with the log α that decided and the same at the end of training, with the decisions.
+def gate_rows(model: Transformer) -> list[dict[str, Any]]:
+    """One row per gate, of a model with the log α that decided.
 
     The columns: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate is closed or fully open with
     probability above 0.9), kept.
     """
     rows = []
-    for before, after in zip(deciding.attentions(), final.attentions(), strict=True):
-        if isinstance(before.gate, HardConcrete):
-            log_alpha = before.gate.log_alpha.detach()
+    for attention in model.attentions():
+        if isinstance(attention.gate, HardConcrete):
+            log_alpha = attention.gate.log_alpha.detach()
             # P(g = 1) at log α is P(g = 0) at -log α: the larger of the two is P(g = 0) at -|log α|.
             certainty = 1 - probability_open(-log_alpha.abs())
             columns = {
@@ -90,10 +90,10 @@ def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]
                 "p_open": probability_open(log_alpha),
                 "soft": soft(log_alpha),
                 "decided": certainty > CERTAIN,
-                "kept": after.gate.decisions(),
+                "kept": attention.gate.decisions(),
             }
-            for place, head in enumerate(before.heads):
-                row = {"type": before.kind, "layer": before.layer + 1, "head": head + 1}
+            for place, head in enumerate(attention.heads):
+                row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1}
                 rows.append(row | {name: column[place].item() for name, column in columns.items()})
     return rows
 
@@ -140,7 +140,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         deciding = copy.deepcopy(model)
         if steered:
             set_weights(deciding, read_checkpoint(files.state, decision))
-        rows = gate_rows(deciding, model)
+        rows = gate_rows(deciding)
         loss_hard = evaluate(deciding, data.dev)
         fold_soft_gates(deciding)
         target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}

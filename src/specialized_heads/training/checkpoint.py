@@ -1,6 +1,7 @@
 """Stage: turn one checkpoint of the baseline's training into a model of its own.
 
-The weights come from the file of checkpoints that the baseline's training writes (`ablation.moments`).
+The weights come from the file of checkpoints that the baseline's training writes (`ablation.moments`,
+`heads.checkpoints`).
 """
 
 from specialized_heads import stage
@@ -18,7 +19,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
     if not weights:
         raise stage.UserError(
-            f"{files.checkpoints}: no weights of update {update}; add it to ablation.moments and train again"
+            f"{files.checkpoints}: no weights of update {update}; add it to ablation.moments or heads.checkpoints, and "
+            "train again"
         )
     model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]

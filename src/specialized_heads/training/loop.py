@@ -2,7 +2,7 @@
 
 The state (weights, optimisers, position in the data, log so far) lives in a directory of its own, since Snakemake deletes the
 declared outputs of a failed job. A fingerprint of everything that affects the result prevents resuming from a state of other
-settings or data. On the same machine, a resumed run ends with the same bytes as an uninterrupted one.
+settings or data. On the same CPU, a resumed run ends with the same bytes as an uninterrupted one.
 
 On a CPU, the micro-batches of an update run in parallel, one thread each: with small matrices most of the time goes to work
 that threads within an operation do not speed up. Every micro-batch has its own dropout seed and gradients are summed in a fixed
@@ -86,13 +86,13 @@ def train(
             due = any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates))
             if due or run.update in plan.checkpoints:
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
+                record = run.record()
                 if context.is_main:
                     run_state.check(state)
-                record = run.record()
-                stream.write(json.dumps(record) + "\n")
-                stream.flush()
+                    stream.write(json.dumps(record) + "\n")
+                    stream.flush()
+                    log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
                 started, tokens_before = time.monotonic(), run.tokens
-                log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
             if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)
                 saved = time.monotonic()
@@ -281,8 +281,7 @@ class _Run:
         """Resume from the saved state if it belongs to this run; else start with an empty folder."""
         if self.context.is_main:
             run_state.claim(self.folder)
-        belongs = {"fingerprint": fingerprint, "checkpoints": self.plan.checkpoints}
-        state = run_state.read_state(self.folder, **belongs, device=self.device)
+        state = run_state.read_state(self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints)
         if not self.context.agree("" if state is None else f"{state['update']} {float(state['loss'])}"):
             raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:
@@ -294,10 +293,10 @@ class _Run:
         self.working.refresh(self.model)
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.gate_noise.set_state(state["gate_noise"].cpu())
+        self.gate_noise.set_state(state["gate_noise"])
         self.update = state["update"]
         self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
-        self.loss = state["loss"]
+        self.loss = state["loss"].to(self.device)
         if self.penalty is not None:
             vars(self.penalty).update(state["penalty"])
         self.records = json.loads(state["records"])
@@ -314,7 +313,8 @@ def _fingerprint(
 ) -> str:
     """Hash of everything that affects the result; the number of processes does, because it divides the epochs."""
     described = [asdict(model.architecture), plan.model_dump(), repr(penalty), data.hash, model.dropout, context.size]
-    described += [precision, model.device.type, torch.__version__, code_hash("corpus", "model", "pruning", "training")]
+    described += [precision, model.device.type, torch.__version__, np.__version__]
+    described.append(code_hash("corpus", "model", "training"))
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())

@@ -51,30 +51,30 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
         raise
 
 
-def read_state(
-    folder: Path, *, fingerprint: str, checkpoints: Iterable[int], device: torch.device
-) -> dict[str, Any] | None:
-    """Read the state of the run with this fingerprint; None if there is none to resume from.
+def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) -> dict[str, Any] | None:
+    """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume from.
 
-    Of the checkpoints after these updates, those up to the state's own update must be readable.
+    Of the checkpoints after these updates, those up to the state's own update must be readable. Errors of the disk or of memory
+    are raised, since the file may be sound.
     """
     path = folder / "state.pt"
-    if not path.exists():
-        return None
     try:
         with zipfile.ZipFile(path) as archive:
             if (damaged := archive.testzip()) is not None:  # torch does not look at the checksums
                 raise ValueError(f"{damaged} is damaged")
-        state = torch.load(path, map_location=device, weights_only=True)
-        known = state["fingerprint"]
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        if state["fingerprint"] != fingerprint:
+            log.info("the saved state %s belongs to other settings, data or code; starting over", path)
+            return None
         for update in checkpoints:
             if update <= state["update"]:
                 read_checkpoint(folder, update)
+    except FileNotFoundError:
+        return None
+    except (OSError, MemoryError):
+        raise
     except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
         log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
-        return None
-    if known != fingerprint:
-        log.info("the saved state %s belongs to other settings, data or code; starting over", path)
         return None
     return state
 
