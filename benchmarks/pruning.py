@@ -4,14 +4,15 @@
     snakemake --cores all $study/models/baseline/seed{1,2}/model.safetensors --configfile config/reference.yaml
     PYTHONPATH=src python -m benchmarks.pruning $study
 
-Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
-pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` gate noise alone. λ 0, where it was trained,
-shows what the same updates give without pruning. `heads` is the number that a controller of λ reaches. `further` prunes the
-baseline after 8000 more updates without pruning, all weights trained, and compares with that. Heads with a function: those of
-the baseline, and in brackets how many would be left by chance, with as many heads per layer. Runs of 300 updates are those of
-the default experiment. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. Except for
-λ 0.035, 14 heads, 300 and 8000 updates and rate 0.4, all lines date from when Muon still changed rows and columns without a
-gradient (`training/muon.py`); the earlier λ 0.035 is in docs/reference/reference/tables/models.md.
+The recipe `first` prunes encoder heads of the baseline of seed 1 with λ 0.012 for 3000 updates of 3000 tokens in bf16, at the
+baseline's own rates for the weights (`rate` 1) and at 0.05 for the gates. The others differ from it in the keys that name
+them. `seed` draws order, dropout and gate noise anew. λ 0, where it was trained, shows what the same updates give without
+pruning. `heads` is the number that a controller of λ reaches. `further` prunes the baseline after 8000 more updates without
+pruning, all weights trained, and compares with that. Heads with a function: those of the baseline, and in brackets how many
+would be left by chance, with as many heads per layer. Runs of 300 updates are those of the default experiment. A finished run
+is a line of pruning.jsonl and is not repeated; a killed one resumes. Except for λ 0.035, 14 heads, 300 and 8000 updates and
+rate 0.4, all lines date from when Muon still changed rows and columns without a gradient (`training/muon.py`);
+docs/reference/reference/tables/models.md has the earlier λ 0.035, and later models of all types.
 """
 
 import argparse
@@ -61,7 +62,6 @@ class Recipe:
     batch_tokens: int = 3000
     precision: str = "bf16"
     seed: int = 1
-    noise: int | None = None  # seed of the gates' noise alone
     baseline: int = 1  # its seed
     further: bool = False  # whether the baseline was trained further
 
@@ -79,7 +79,7 @@ class Recipe:
     @property
     def plain(self) -> "Recipe":
         """As many updates without pruning."""
-        return replace(self, lam=0.0, heads=None, gate_rate=0.05, seed=self.baseline, noise=None)
+        return replace(self, lam=0.0, heads=None, gate_rate=0.05, seed=self.baseline)
 
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
@@ -89,7 +89,7 @@ class Recipe:
         training |= {"warmup": min(training["warmup"], self.updates // 10)}
         training |= {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         gates = {"scope": self.scope, "lam": None if self.heads else self.lam, "target_heads": self.heads}
-        gates |= {"gate_learning_rate": self.gate_rate, "gate_seed": self.noise}
+        gates |= {"gate_learning_rate": self.gate_rate}
         return {"training": training, "seed": self.seed, "dropout": 0.1, "device": "cpu"} | gates
 
 
@@ -229,8 +229,8 @@ def report(rows: list[dict[str, Any]]) -> str:
         kinds = Counter(head.split()[0] for head in row["kept"])
         left = "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope])
         cells = {"recipe": recipe.name, "heads left": left} | specialised(row)
-        cells |= {"gates decided": f"{row['decided']:.0%}", "loss": f"{row['dev_loss']:.3f}"}
-        cells |= {"at λ 0": f"{plain['dev_loss']:.3f}" if plain else "", "BLEU": f"{row['bleu']:.1f}"}
+        cells |= {"gates decided": f"{row['decided']:.0%}", "development loss": f"{row['dev_loss']:.3f}"}
+        cells |= {"that of λ 0": f"{plain['dev_loss']:.3f}" if plain else "", "BLEU": f"{row['bleu']:.1f}"}
         cells |= {
             "− baseline [95%]": difference(row["difference"], row["low"], row["high"]),
             "p": f"{row['p_value']:.3f}",

@@ -68,7 +68,8 @@ def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the experiment that counts for each claim of `PAPERS`, or one row of a claim that none can judge."""
     parts = []
-    rows = rows.assign(able=rows["verdict"].ne(Verdict.NOT_TESTABLE).groupby(rows["folder"]).transform("sum"))
+    testable = rows["claim"].where(rows["verdict"] != Verdict.NOT_TESTABLE)
+    rows = rows.assign(able=testable.groupby(rows["folder"]).transform("nunique"))
     for paper, claims in PAPERS.items():
         for claim in claims():
             same = rows[rows["claim"] == claim.name]
