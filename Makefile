@@ -16,7 +16,7 @@ PIP = $(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The main studies kept in docs/reference/, and the verdict on every claim. They take about eighteen hours on two cores, eight of them for
+# The main studies kept in docs/reference/, and the verdict on every claim. They take about 22 hours on two cores, twelve of them for
 # reference, and can be interrupted and resumed at any time.
 KEPT = configuration.yaml claims.md claims.csv figures/*.png figures/*.csv tables/*.md tables/*.csv data/*.parquet
 KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
