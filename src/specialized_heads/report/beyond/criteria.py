@@ -80,10 +80,10 @@ def draw(points: pd.DataFrame) -> Figure:
     present = [name for name in style.CRITERIA if name in set(points["criterion"])]
     handles = [style.key(style.CRITERIA[name], LABELS.get(name, name)) for name in present]
     handles.append(Line2D([], [], label="baseline", **style.REFERENCE))
-    if (seeds := points["seeds"].max()) > 1:
+    if note := sweep.seeds_note(points, text="mean and range of {} seeds"):
         band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
         one = "; of one: 95% interval" if points["seeds"].min() == 1 else ""
-        handles.append(Patch(label=f"mean and range of {seeds} seeds{one}", **band))
+        handles.append(Patch(label=note + one, **band))
     handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn

@@ -187,9 +187,9 @@ def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
 
 
 def seeds_note(series: pd.DataFrame, *, text: str = ", {} seeds (mean and range)") -> str:
-    """The end of a title: the number of seeds behind its points; "" for one seed."""
-    most = series["seeds"].max()
-    return text.format(f"{most:.0f}") if most > 1 else ""
+    """The end of a title: how many seeds are behind its points; "" for one seed."""
+    least, most = series["seeds"].min(), series["seeds"].max()
+    return text.format(f"{most:.0f}" if least == most else f"{least:.0f} to {most:.0f}") if most > 1 else ""
 
 
 def panel_per_corpus(
