@@ -50,6 +50,10 @@ def test_one_seed_gives_its_bootstrap_interval_and_several_its_mean_and_the_rang
     texts = make.texts(figure7.draw(points))
     assert {"EN-FR, n = 1,000, mean of 3 seeds; reference: baseline, 30.2", "lowest and highest seed"} <= set(texts)
 
+    tables = swept(seeds=(1, 2, 3))
+    fewer = tables._replace(models=tables.models.drop(pruned(tables, "encoder", 0.001).index[-1]))
+    assert any("mean of 2 to 3 seeds" in text for text in make.texts(figure7.draw(figure7.numbers(fewer))))
+
 
 def test_models_with_undecided_gates_are_marked(swept, make) -> None:
     tables = swept(lambdas=(0.0, 0.001, 0.002))
