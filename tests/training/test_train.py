@@ -136,7 +136,7 @@ def test_a_state_that_the_disk_refuses_is_kept(folder: Path, monkeypatch) -> Non
         raise OSError("stale file handle")
 
     monkeypatch.setattr(torch, "load", refuse)
-    with pytest.raises(OSError, match="stale"):
+    with pytest.raises(UserError, match=r"state\.pt: cannot be read now \(stale file handle\)"):
         taken_up(folder)
     assert (folder / "state.pt").exists()
 

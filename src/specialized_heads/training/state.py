@@ -54,8 +54,8 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
 def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) -> dict[str, Any] | None:
     """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume from.
 
-    Of the checkpoints after these updates, those up to the state's own update must be readable. Errors of the disk or of memory
-    are raised, since the file may be sound.
+    Of the checkpoints after these updates, those up to the state's own update must be readable. If the disk or
+    the memory fails, the file may be sound: a `UserError` says so.
     """
     path = folder / "state.pt"
     try:
@@ -71,8 +71,8 @@ def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) ->
                 read_checkpoint(folder, update)
     except FileNotFoundError:
         return None
-    except (OSError, MemoryError):
-        raise
+    except (OSError, MemoryError) as error:
+        raise UserError(f"{path}: cannot be read now ({error}); run again, or delete {folder} to start over") from error
     except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
         log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
         return None
