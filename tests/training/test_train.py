@@ -159,6 +159,9 @@ def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
         state.write_checkpoint(folder, 6, {"a": torch.zeros(20)})
     assert not (folder / "update6.safetensors").exists()
+    with pytest.raises(UserError, match="another process has taken over"), state.finishing(folder):
+        raise AssertionError("results were written")
+    assert folder.exists()
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
         state.check(folder)
     state.claim(folder)

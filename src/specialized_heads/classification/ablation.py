@@ -22,7 +22,7 @@ from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
-from specialized_heads.training.state import check, finish
+from specialized_heads.training.state import finishing
 
 CODE = ("classification", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
@@ -79,7 +79,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     rows = [row | scored[removal] | common for row, removal in wanted]
     # The table of translation, but with the scores that classification has.
     schema = pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
-    check(files.state)
-    write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
-    finish(files.state)
+    with finishing(files.state):
+        write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])

@@ -20,7 +20,7 @@ from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.tables import HEAD, read_columns, write_table
-from specialized_heads.training.state import check, finish
+from specialized_heads.training.state import finishing
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
@@ -76,9 +76,8 @@ def write_scores(
         | common
         for removal, score in zip(texts, compared, strict=True)
     }
-    check(files.state)
-    write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
-    finish(files.state)
+    with finishing(files.state):
+        write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
 
 

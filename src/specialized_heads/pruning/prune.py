@@ -27,7 +27,7 @@ from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.penalty import HeadCountController, Lambda
 from specialized_heads.training.plan import Plan, load_data
-from specialized_heads.training.state import check, finish, read_checkpoint
+from specialized_heads.training.state import finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
@@ -161,10 +161,9 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = certainty
-        check(files.state)
-        stage.write_json(files.gates, {**target, **summary, "rows": rows})
-        save(model, files.output, training=training)
-        finish(files.state)
+        with finishing(files.state):
+            stage.write_json(files.gates, {**target, **summary, "rows": rows})
+            save(model, files.output, training=training)
 
 
 @stage.command("train", "dev", "output", "records", "state", "gates", optional=("baseline", "like"), settings=Settings)

@@ -11,7 +11,8 @@ import shutil
 import socket
 import uuid
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,14 @@ def finish(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def finishing(folder: Path) -> Iterator[None]:
+    """Write the results in this context: the folder must be this process's, and is removed at the end."""
+    check(folder)
+    yield
+    finish(folder)
+
+
 def write_state(folder: Path, state: dict[str, Any]) -> None:
     """Write the state of a run (tensors, numbers and text in lists and dictionaries); the folder must be this process's."""
     check(folder)
@@ -54,8 +63,8 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
 def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) -> dict[str, Any] | None:
     """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume from.
 
-    Of the checkpoints after these updates, those up to the state's own update must be readable. If the disk or
-    the memory fails, the file may be sound: a `UserError` says so.
+    Of the checkpoints after these updates, those up to the state's own update must be readable. If the disk or the
+    memory fails, the file may be sound: a `UserError` says so.
     """
     path = folder / "state.pt"
     try:

@@ -19,7 +19,7 @@ from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import train
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
-from specialized_heads.training.state import check, finish, read_checkpoint
+from specialized_heads.training.state import finishing, read_checkpoint
 
 
 class Settings(stage.Section):
@@ -70,13 +70,12 @@ def train_and_save(
         used = train(model.to(device_), plan, data, state=files.state, records=files.records, context=context)
         if context.is_main:
             described = {**files.settings, "matmul_precision": used, **described, "data_hash": data.hash}
-            check(files.state)
-            save(model, files.output, training=described)
-            if getattr(files, "checkpoints", None):
-                checkpoints = {n: read_checkpoint(files.state, n) for n in moments}
-                tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
-                write_tensors(files.checkpoints, tensors)
-            finish(files.state)
+            with finishing(files.state):
+                save(model, files.output, training=described)
+                if getattr(files, "checkpoints", None):
+                    saved = {n: read_checkpoint(files.state, n) for n in moments}
+                    tensors = {f"update{n}/{name}": t for n, weights in saved.items() for name, t in weights.items()}
+                    write_tensors(files.checkpoints, tensors)
 
 
 @stage.command("train", "dev", "output", "records", "state", optional=("like", "checkpoints"), settings=Settings)
