@@ -28,7 +28,7 @@ torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{inde
 torch.cuda.set_device = lambda index: None
 from specialized_heads.training.parallel import distributed
 with distributed("auto") as (context, device):
-    print(f"{context.rank} of {context.size} has {device.index}", flush=True)
+    print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)  # in one piece: both write at once
     dist.barrier()
 """
 
