@@ -105,13 +105,30 @@ def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
     assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
     settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
-    assert (by_lambda["seed"], settings["training"]["updates"]) == (3, 25)
+    assert settings["training"]["updates"] == 25
     # The log of a training with gates has twenty lines.
     assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
     # λ 0 has no gates: it is not trained again when their settings change.
     faster = load(experiment.model_dump() | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}})
     for target, same in (("lambda0", True), ("lambda0.01", False)):
         assert (stages.prune(faster, **job, target=target) == stages.prune(experiment, **job, target=target)) is same
+
+
+def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) -> None:
+    model = {"scope": "encoder", "target": "lambda0.01"}
+    made = [
+        stages.baseline(experiment, **JOB),
+        stages.baseline(experiment, corpus="a", seed="4"),
+        *[stages.prune(experiment, **JOB | model | other) for other in ({}, {"seed": "4"}, {"target": "lambda0"})],
+        stages.from_scratch(experiment, **JOB, **model),
+        stages.from_scratch(experiment, **JOB, **model, evenly=True),
+        stages.regularised(experiment, **JOB, **model),
+        *[stages.finetune(experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
+    ]
+    seeds = [settings["seed"] for settings in made]
+    # Given baselines were trained with the experiment's seed itself.
+    assert seeds[:2] == [3, 4] and len(set(seeds)) == len(seeds)
+    assert seeds[2] == stages.prune(experiment, **JOB, **model)["seed"]  # no draw hangs on the process
 
 
 def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:

@@ -7,6 +7,7 @@ scratch/all_heads12              ... or a number of heads
 cut/relevance_encoder_heads6     kind, criterion, scope and target of the pruned model that has as many heads
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,14 @@ class Name:
         if not self.scope:
             return self.kind
         return f"{self.kind}/" + "_".join(filter(None, [self.criterion, self.scope, str(self.target)]))
+
+    def own_seed(self, seed: int) -> int:
+        """Seed of this model's order of the text, dropout, gate noise and, if it is trained from scratch, initial weights.
+
+        It depends on all of the name, so that models of one baseline are independent draws: with the same order and noise,
+        two λ would agree in the heads that they keep for that reason too.
+        """
+        return int.from_bytes(hashlib.sha256(f"{self}/seed{seed}".encode()).digest()[:4])
 
     @classmethod
     def parse(cls, text: str) -> "Name":

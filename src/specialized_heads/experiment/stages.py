@@ -12,7 +12,7 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
-from specialized_heads.experiment.names import Target
+from specialized_heads.experiment.names import Name, Target
 from specialized_heads.experiment.sections import Pruning, Training
 
 Settings = dict[str, Any]
@@ -62,29 +62,38 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
     pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(corpus).pruning
     gates = pruning.model_dump(include={"gate_learning_rate", "gate_seed"})
     gates |= {"lam": aim.lam, "target_heads": aim.heads}
-    return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | gates
+    return _fine_tuning(experiment, corpus, scope) | _draws(experiment, Name("pruned", scope, aim), seed) | gates
 
 
-def finetune(experiment: Experiment, /, *, corpus: str, scope: str, seed: str, **_: str) -> Settings:
+def finetune(
+    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, target: str, seed: str, **_: str
+) -> Settings:
+    model = Name("finetuned", scope, Target.parse(target), criterion)
+    return _fine_tuning(experiment, corpus, scope) | _draws(experiment, model, seed)
+
+
+def _fine_tuning(experiment: Experiment, corpus: str, scope: str) -> Settings:
     """The baseline's training with the schedule that `pruning` gives it."""
     values = experiment.for_corpus(corpus)
     dropout = DROPOUT if corpus in experiment.tasks else values.model.dropout
-    return {"scope": scope, "dropout": dropout, "training": _logged(values.fine_tuning())} | _job(experiment, seed)
+    return {"scope": scope, "dropout": dropout, "training": _logged(values.fine_tuning())}
 
 
 def from_scratch(
-    experiment: Experiment, /, *, corpus: str, seed: str, evenly: bool = False, **_: str | bool
+    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, evenly: bool = False, **_: str | bool
 ) -> Settings:
     """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
     training = experiment.for_corpus(corpus).retraining().model_dump()
-    sections = _sections(experiment, corpus, "vocabulary", "model")
-    return sections | {"training": training, "evenly": evenly} | _job(experiment, seed)
+    sections = _sections(experiment, corpus, "vocabulary", "model") | {"training": training, "evenly": evenly}
+    model = Name("count" if evenly else "scratch", scope, Target.parse(target))
+    return sections | _draws(experiment, model, seed)
 
 
 def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """The gates and the penalty of pruning in a training from scratch."""
     gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
-    return gates | {"training": _logged(experiment.for_corpus(corpus).retraining())}
+    training = {"training": _logged(experiment.for_corpus(corpus).retraining())}
+    return gates | training | _draws(experiment, Name("regularised", scope, Target.parse(target)), seed)
 
 
 def _logged(training: Training) -> Settings:
@@ -235,6 +244,11 @@ def _sections(experiment: Experiment, corpus: str, *sections: str) -> Settings:
 
 def _job(experiment: Experiment, seed: str) -> Settings:
     return {"seed": int(seed), "device": experiment.device}
+
+
+def _draws(experiment: Experiment, model: Name, seed: str) -> Settings:
+    """As `_job`, for a model with draws of its own."""
+    return _job(experiment, seed) | {"seed": model.own_seed(int(seed))}
 
 
 def _preprocess(experiment: Experiment, corpus: str) -> Settings:

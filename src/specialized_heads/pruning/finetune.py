@@ -1,7 +1,7 @@
 """Stage: fine-tune a cut model exactly as pruning does, but without gates and penalty.
 
-Updates, schedule, order of the data and frozen weights are those of pruning. So a model pruned by gates differs from one whose
-heads another criterion chose only by the choice, and by gates that train while they choose.
+Updates, schedule and frozen weights are those of pruning. So a model pruned by gates differs from one whose heads another
+criterion chose only by the choice, by gates that train while they choose, and by draws of its own for order and dropout.
 """
 
 from specialized_heads import stage

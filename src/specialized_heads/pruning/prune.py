@@ -8,8 +8,8 @@ close some. The last weights are kept; the penalised loss selects no model.
 The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
 rounding costs. They are measured where the heads are chosen: with a given λ at the end, with a number of heads earlier.
 
-With `--like`, the model starts from the baseline's initial weights and is trained as the baseline, but with gates and penalty, a
-control of pruning a trained model (footnote 8). All weights are trained, whatever the scope.
+With `--like`, the model starts from random weights and is trained as the baseline, but with gates and penalty, a control of
+pruning a trained model (footnote 8). All weights are trained, whatever the scope.
 """
 
 import copy

@@ -1,8 +1,8 @@
 """Stage: train a model from random initialisation: the baseline, or a pruned configuration from scratch.
 
 With `--like`, the model has the heads of another model, layer by layer, and learns them from scratch (table 2). With `evenly`,
-it has the same number of heads per attention type, spread evenly over the layers. Data, batch order and training are the
-same for all models; a smaller model draws initial weights for its own shapes.
+it has the same number of heads per attention type, spread evenly over the layers. Data and training are the same for all
+models; each draws its own initial weights, order of the text and dropout.
 
 With `--checkpoints`, the weights after the updates `moments` are also written, to one file, as `update{n}/{parameter}`.
 """
