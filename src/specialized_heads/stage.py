@@ -15,6 +15,7 @@ import re
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,23 +85,29 @@ def arguments(
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a stage's `main`; a user error prints one line to stderr and exits with code 2."""
+    """Run a stage's `main`; an error ends the process as `report` says."""
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     log.setLevel(logging.INFO)  # only this logger; libraries are too verbose at this level
     try:
         main()
-        return
-    except UserError as error:
-        said = one_line(error)
-    except PermissionError as error:
-        if error.filename is None:
-            raise
-        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(report(error))
+
+
+def report(error: BaseException) -> int:
+    """Print an error to stderr: one line, or the traceback of what must be a bug. Returns the exit code of the process."""
+    if isinstance(error, KeyboardInterrupt):
         print("interrupted; run the same command again to continue", file=sys.stderr)
-        sys.exit(130)
+        return 130
+    if isinstance(error, PermissionError) and error.filename is not None:
+        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
+    elif isinstance(error, UserError):
+        said = one_line(error)
+    else:
+        traceback.print_exception(error)
+        return 1
     print(f"error: {said}", file=sys.stderr)
-    sys.exit(2)
+    return 2
 
 
 def command(

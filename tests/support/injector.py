@@ -70,7 +70,7 @@ def at_start() -> None:
     if TRAINING & set(sys.orig_argv):
         from specialized_heads.training import loop
 
-        loop.SAVE_SECONDS = 0.0
+        loop.SAVE_SECONDS, loop.SAVE_SHARE = 0.0, float("inf")
     for path in FAULTS.glob("*.json") if FAULTS.is_dir() else ():
         fault = json.loads(path.read_text(encoding="utf-8"))
         if fault.get("module") in sys.orig_argv:

@@ -132,7 +132,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
+    with distributed(settings.device, state=files.state) as (context, device):
         run = {"state": files.state, "records": files.records, "context": context}
         used = train(model.to(device), plan, data, penalty=penalty, **run)
         if not context.is_main:
