@@ -136,6 +136,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
         ("corpora second title", "One\n", "corpora: two have the title 'One'"),
         ("corpora first target_language", "Chinese", "corpora.first.target_language: "),
+        ("corpora first source_language", "jp", "source_language: 'jp' is not the code of a language"),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: "),
         ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
