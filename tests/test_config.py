@@ -55,7 +55,9 @@ def message(values: dict[str, Any]) -> str:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_configurations_are_valid(path: Path) -> None:
     values = read(path)
-    config.load(values)
+    experiment = config.load(values)
+    # What a run writes, and what a stage gets, has all keys.
+    assert config.load(experiment.model_dump(mode="json")) == experiment
     jsonschema.validate(values, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 

@@ -46,7 +46,9 @@ class Settings(Section):
 
 
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
-    """Clean a file of pairs into another one, and count the pairs; a `UserError` if no pair of the file or of a set passes.
+    """Clean a file of pairs into another one, and count the pairs.
+
+    A filter that drops many pairs is a warning; a `UserError` if nearly none of the file passes, or none of a held-out set.
 
     `groups` is the number of documents that the split stage assigns to sets.
     """
