@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
+from specialized_heads.languages import known
 from specialized_heads.stage import UserError, disk_errors, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
@@ -172,6 +173,10 @@ def _analyse(args: argparse.Namespace) -> None:
 
     if len(args.tags) > 2:
         raise UserError(f"--tags: {len(args.tags)} tags; give that of the source and, if there is one, of the target")
+    try:
+        args.languages = [known(code) for code in args.languages]
+    except ValueError as error:
+        raise UserError(f"--languages: {error}") from None
     options = {name: getattr(args, name) for name in ("translations", "parser", "trees", "languages", "device")}
     table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))

@@ -88,6 +88,7 @@ def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, t
     with pytest.raises(UserError, match="absent: there is no such folder"):
         analyse(exported.parent / "absent", text, tmp_path / "out")
     wrong = {"a\n\u200b\u00a0\n": "sentence 2 is empty", "": "has no sentences", "a\rb\n": "line 1: a carriage return"}
+    wrong['{"en": "a"}\n'] = "JSON in 1 of 1 texts"
     wrong[f"{' '.join(WORDS * 30)}\n"] = "every line has more than 256 subwords"
     for content, message in wrong.items():
         short.write_text(content, encoding="utf-8")

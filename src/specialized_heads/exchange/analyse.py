@@ -21,7 +21,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
-from specialized_heads.corpus.readers.local import text_lines
+from specialized_heads.corpus.readers.local import plain_lines
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import CONFIG
@@ -74,8 +74,8 @@ def analyse(
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
     if output.samefile(folder):
         raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
-    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else text_lines(text))
-    targets = _sentences(translations, text_lines(translations)) if translations else None
+    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text))
+    targets = _sentences(translations, plain_lines(translations)) if translations else None
     if targets is not None and len(targets) != len(sources):
         raise stage.UserError(
             f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"

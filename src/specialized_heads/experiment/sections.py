@@ -15,7 +15,11 @@ class Filters(Section):
     """Choice of sentence pairs. Words are separated by white space."""
 
     max_words: int = Field(100, ge=1, description="maximum length, words")
-    max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
+    max_ratio: float = Field(
+        3.0,
+        ge=1,
+        description="maximum ratio of the two lengths, in letters; Chinese, Japanese and Korean ones count 2.5",
+    )
 
 
 class Split(Section):
