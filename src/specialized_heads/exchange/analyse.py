@@ -116,14 +116,16 @@ def analyse(
         given = {"resource": trees} if trees else {}
         _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    measured = {"rules": Heads().relevance_rules[:1], "device": device}
+    default = Heads()
+    measured = {"rules": default.relevance_rules[:1], "predictions": default.relevance_predictions}
+    measured |= {"seed": 1, "device": device}
     outputs = {"output": relevance, "report": output / "relevance.json"}
     _run("heads.relevance.measure", measured, model=weights, dev=tokens, **outputs)
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run("heads.analyse", job | {"heads": Heads().model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
+    _run("heads.analyse", job | {"heads": default.model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
