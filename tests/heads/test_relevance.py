@@ -79,7 +79,7 @@ class NeuronByNeuron:
         if positive.sum() <= least:
             return negative / np.abs(c).sum() * -1
         if -negative.sum() <= least:
-            return positive / np.abs(c).sum()
+            return positive / (positive if rule.name == "z_plus" else np.abs(c)).sum()
         alpha = rule.alpha if rule.name == "alpha_beta" else 1.0
         return alpha * positive / positive.sum() + (1 - alpha) * negative / negative.sum()
 

@@ -43,8 +43,8 @@ def average_relevance(
 ) -> dict[str, Average]:
     """Mean relevance of each head over drawn generation steps of a set (section 4), the same steps for each rule.
 
-    A step predicts a token or EOS; forced target tags are not predictions. At each step the relevances of the heads of a layer are
-    divided by the sum of their absolute values; a layer that no relevance reaches counts as 0.
+    A step predicts a token or EOS; forced target tags are not predictions. At each step the relevances of the heads of a layer
+    are divided by the sum of their absolute values; a layer that no relevance reaches counts as 0.
 
     Args:
         predictions: number of steps to draw; a set with fewer is used whole.
