@@ -6,6 +6,7 @@ and no head can be syntactic.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -181,11 +182,19 @@ def _words(line: str) -> list[Word]:
 
 
 def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
-    """Run a stage; its last line of error becomes a `UserError`."""
+    """Run a stage, on one thread, as Snakemake does; its last line of error becomes a `UserError`.
+
+    On a terminal the stage itself shows its progress and its error.
+    """
     options = [part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))]
     print(f"{module} ...", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    shown = sys.stderr.isatty()
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    stderr = None if shown else subprocess.PIPE
+    done = subprocess.run(command, stderr=stderr, env=environment, text=True, check=False)
+    if done.returncode and shown:
+        raise stage.UserError(f"{module} failed; its error is the line above")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise stage.UserError(f"{module}: {last.removeprefix('error: ')}")
