@@ -1,5 +1,8 @@
 """Dropout, softmax and the blocked loss against the library's own, in value and in gradient."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -128,3 +131,11 @@ def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypa
     labels = torch.zeros(40, dtype=torch.long)
     functional.cross_entropy(torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1)
     assert blocks == [rows] * (40 // rows)
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
+def test_waiting_threads_sleep_unless_the_user_says_otherwise(given: dict[str, str], expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
+    said = "import os, sys, specialized_heads; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    printed = subprocess.check_output([sys.executable, "-c", said], env=environment, text=True)
+    assert printed.split() == [expected, "False"]
