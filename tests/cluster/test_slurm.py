@@ -140,7 +140,7 @@ def test_cluster_jobs_make_the_results_of_a_local_run(local, project, cluster) -
     assert results(project) == results(local)
     # Cores, memory and time of the profile. The two scores were one job, and so were the tables, figure and table.
     assert jobs["rule_train_baseline"][:3] == ["4", "16000M", "2-00:00:00"]
-    names = ["train_baseline", "prune", "translate", "scores_score", "relevance_by_rule", "relevance"]
+    names = ["train_baseline", "prune", "translate", "scores_score", "relevance"]
     names += ["analyse_heads", "figures"]
     assert {next((name for name in names if job.startswith(f"rule_{name}")), job) for job in jobs} == set(names)
 

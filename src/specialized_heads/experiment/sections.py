@@ -240,6 +240,9 @@ class Heads(Section):
         description="the first for all results, all for the table relevance; z_plus: positive contributions only, as in the code "
         "of 2019; epsilon: weight ratios (appendix A)",
     )
+    relevance_predictions: int = Field(
+        3000, ge=1, description="predictions for the development set, drawn by seed, over which relevance is averaged"
+    )
     checkpoints: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [], description="updates of the baseline's training at which its heads are analysed too"
     )
