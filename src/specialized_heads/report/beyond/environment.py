@@ -16,7 +16,7 @@ import torch
 
 import specialized_heads
 from specialized_heads.report.data import Tables
-from specialized_heads.stage import code_hash
+from specialized_heads.stage import code_hash, processors
 
 CAPTION = (
     "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
@@ -63,7 +63,7 @@ def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
         ("machine", "system", platform.platform()),
         ("machine", "processor", names[0] if names else platform.machine()),
         ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
-        ("machine", "processors of this job", str(len(os.sched_getaffinity(0)))),
+        ("machine", "processors of this job", str(processors())),
         ("machine", "processors of the machine", str(os.cpu_count())),
         ("machine", "memory", f"{memory / 1e9:.1f} GB"),
         ("machine", "GPU", ", ".join(gpus) or "none visible to this job"),
