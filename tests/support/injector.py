@@ -58,8 +58,8 @@ def strike(what: str, temporary: str) -> None:
             wait_for_release()
 
 
-def wait_for_release(seconds: float = 120) -> None:
-    """Wait until the test creates the file `go on`."""
+def wait_for_release(seconds: float = 1800) -> None:
+    """Wait until the test creates the file `go on`, or has long failed."""
     end = time.monotonic() + seconds
     while not (FAULTS / "go on").exists() and time.monotonic() < end:
         time.sleep(0.01)

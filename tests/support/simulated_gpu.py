@@ -112,7 +112,11 @@ _tensor = torch.tensor
 
 
 def _new(data: object, device: object = None, **options: object) -> torch.Tensor:
-    return Simulated(_tensor(data, **options)) if str(device).startswith("sim") else _tensor(data, device=device, **options)
+    return (
+        Simulated(_tensor(data, **options))
+        if str(device).startswith("sim")
+        else _tensor(data, device=device, **options)
+    )
 
 
 torch.tensor = _new

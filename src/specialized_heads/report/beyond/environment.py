@@ -17,7 +17,7 @@ import torch
 import specialized_heads
 from specialized_heads.model.devices import PROCESSOR, idle_gpus
 from specialized_heads.report.data import Tables
-from specialized_heads.stage import code_hash
+from specialized_heads.stage import code_hash, processors
 
 CAPTION = (
     "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
@@ -55,10 +55,9 @@ def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
     parsers = ["stanza"] if "stanza" in engines else []
     usable = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     gpus = ", ".join(map(torch.cuda.get_device_name, usable)) or idle_gpus()
-    # Linux alone has these.
+    # Linux alone has it.
     described = PROCESSOR.read_text(encoding="utf-8") if PROCESSOR.is_file() else ""
     names = re.findall(r"model name\s*: (.+)", described)
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     installed = {found.name: found.version for found in distributions()}  # rules can have environments of their own
     rows = [("software", "Python", platform.python_version())]
@@ -68,7 +67,7 @@ def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
         ("machine", "system", platform.platform()),
         ("machine", "processor", names[0] if names else platform.machine()),
         ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
-        ("machine", "processors of this job", str(own)),
+        ("machine", "processors of this job", str(processors())),
         ("machine", "processors of the machine", str(os.cpu_count())),
         ("machine", "memory", f"{memory / 1e9:.1f} GB"),
         ("machine", "GPU", gpus or "none visible to this job"),
