@@ -12,9 +12,12 @@ torch.inference_mode = torch.no_grad  # wrappers cannot be detached in inference
 torch.Tensor.pin_memory = lambda self: self
 torch.__future__.set_overwrite_module_params_on_conversion(True)
 
-from torch.utils._python_dispatch import return_and_correct_aliasing
-from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
+from torch.utils._python_dispatch import return_and_correct_aliasing  # noqa: E402
+from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
+from torch.utils.backend_registration import (  # noqa: E402
+    _DummyBackendModule,
+    _setup_privateuseone_for_python_backend,
+)
 
 aten = torch.ops.aten
 CROSSES = {  # operations that take tensors of both devices
@@ -127,5 +130,9 @@ GPU = torch.device("sim", 0)
 
 
 def values(model: torch.nn.Module) -> list[np.ndarray]:
-    """All parameters of a model, in float32."""
-    return [held(parameter).detach().float().numpy() for parameter in model.parameters()]
+    """The parameters of a model, in float32, but for the biases of keys.
+
+    Their gradient is zero, since softmax ignores what all keys share; Adam makes steps of its rounding.
+    """
+    named = model.named_parameters()
+    return [held(parameter).detach().float().numpy() for name, parameter in named if not name.endswith("key_bias")]
