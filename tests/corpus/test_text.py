@@ -33,9 +33,9 @@ def test_what_is_changed_and_what_is_not() -> None:
         ("&amp;quot;twice&amp;amp;quot;", '"twice"', {"entities"}),
         ("AT&T &copy=1 &nosuch; a & b; &;", "AT&T &copy=1 &nosuch; a & b; &;", set()),
         (" a\u00a0b", "a b", {"white_space"}),
-        ("a\u00adb", "ab", {"soft_hyphens"}),
+        ("a\u00adb", "ab", {"soft_hyphens", "invisible"}),
         ("e\u0301", "é", {"composition"}),
-        ("&#xAD;e\u0301  ", "é", {"entities", "white_space", "soft_hyphens", "composition"}),
+        ("&#xAD;e\u0301  ", "é", {"entities", "white_space", "soft_hyphens", "invisible", "composition"}),
     ],
 )
 def test_every_step_counts_the_texts_that_it_changes(text: str, expected: str, steps: set[str]) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from specialized_heads.corpus.preprocess import apply, undo
 from specialized_heads.stage import read_json
@@ -30,7 +31,7 @@ def test_wrong_encodings_are_repaired_and_what_is_lost_is_dropped_and_counted(pr
         "soft_hyphens": ("caf\xadé {}", "café {}"),
         "byte_order_marks": ("\ufeffcafé {}", "café {}"),
         "control_characters": ("caf\x81é {}", "café {}"),
-        "invisible": ("caf\u200bé {}", "café {}"),
+        "format_characters": ("caf\u200bé {}", "café {}"),
         "joiners": ("می\u200cخواهم 👩🏽\u200d🚀 🏴\U000e0067\U000e0062\U000e007f {}",) * 2,
         "lost_character": ("&#55357; {}", None),
     }
@@ -46,7 +47,7 @@ def test_wrong_encodings_are_repaired_and_what_is_lost_is_dropped_and_counted(pr
     assert run.status == 0, run.printed[-5000:]
     counts = read_json(project.file("mine/corpus/counts.json"))
     changed = {name: number for name, number in counts["changed_in_cleaning"].items() if number}
-    assert changed == dict.fromkeys(set(odd) - {"joiners", "lost_character"}, 10) | {"entities": 20}
+    assert changed == dict.fromkeys(set(odd) - {"joiners", "lost_character"}, 10) | {"entities": 20, "invisible": 40}
     assert counts["dropped_in_cleaning"]["lost_character"] == sum(counts["dropped_in_cleaning"].values()) == 10
     assert set(pd.read_parquet(project.file("mine/corpus/clean.parquet"))["target"]) == expected
 
@@ -58,12 +59,12 @@ def test_scores_of_moses_tokens_say_what_the_way_back_costs(project) -> None:
     values = project.settings()
     values |= {"corpora": corpora, "vocabulary": {"source": 100, "target": 150, "preprocess": "paper"}}
     values |= {"parser": {"engine": "stanza"}}
-    values["training"] |= {"updates": 2}
+    values["training"] |= {"updates": 2, "warmup": 1}
     files = [f"{name}/models/baseline/seed1/score.json" for name in texts]
     run = project.configured(values).run(*(f"results/smoke/{file}" for file in files))
     assert run.status == 0, run.printed[-5000:]
     kept, lost = (read_json(project.file(file))["bleu_round_trip"] for file in files)
-    assert kept == 100 > 99 > lost
+    assert kept == pytest.approx(100) and lost < 99
     said = {name: "".join(p.read_text() for p in project.file(f"{name}/logs").rglob("*score*")) for name in texts}
     assert "made tokens and text again, reach" in said["lost"]
     assert "made tokens" not in said["kept"]
@@ -74,7 +75,7 @@ def test_signs_and_scripts_come_back_from_moses_tokens() -> None:
         "fr": ["l’eau d’ici et aujourd’hui : « bon » ?", "l'eau, “non” dit-il."],
         "sv": ["han sade ”nej” och ”ja”, sedan ’hm’."],
         "ru": ["я чита́ю, вода́ холодная; что‑то 20° и 5 м²"],
-        "en": ["she said “don’t” and “it’s o’brien’s.” the dogs’ tails ‘no way’ rest.", "👍🏽 👩🏽\u200d🚀! 🇩🇪🇫🇷"],
+        "en": ["she said “don’t” and “it’s o’brien’s.” the dogs’ tails ‘no way’ rest.", "👍🏽👩🏽\u200d🚀! 🇩🇪🇫🇷"],
         "de": ["sie: „geht’s gut?“ und »nein«. 5 € und €5, 1990–2000…"],
         "uk": ["п'ять м'ячів і об’єкт"],
         "ca": ["l'aigua d'aquí, col·legi"],

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 
 from specialized_heads.corpus.filters import FILTERS, reasons
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_key
-from specialized_heads.corpus.normalise import LOST, STEPS, normalise
+from specialized_heads.corpus.normalise import CHANGES, LOST, normalise
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
 from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
@@ -49,7 +49,7 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
     """
     with atomic(output) as everything:
         tables: list[pd.DataFrame] = []
-        changed = Counter(dict.fromkeys(STEPS, 0))
+        changed = Counter(dict.fromkeys(CHANGES, 0))
         write_blocks(everything, normalised(raw, settings=settings, tables=tables, changed=changed))
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]

@@ -41,7 +41,7 @@ MOJIBAKE = re.compile(
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ENCODED_TIMES = 3
-INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "invisible")  # what is dropped, by name
+INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "format_characters")  # what is dropped, by name
 
 
 def decode_entities(text: str) -> str:
@@ -94,7 +94,9 @@ def _dropped() -> dict[str, re.Pattern[str]]:
     for character in map(chr, range(sys.maxunicode + 1)):
         if (category := unicodedata.category(character)) in ("Cc", "Cf") and character not in KEPT_FORMAT_CHARACTERS:
             own = {"\u00ad": "soft_hyphens", "\ufeff": "byte_order_marks"}
-            found[own.get(character, "control_characters" if category == "Cc" else "invisible")].append(character)
+            found[own.get(character, "control_characters" if category == "Cc" else "format_characters")].append(
+                character
+            )
     return {name: re.compile(f"(?P<flag>{FLAG})|[{re.escape(''.join(found[name]))}]+") for name in found}
 
 
@@ -112,14 +114,17 @@ STEPS: dict[str, Callable[[str], str]] = {
     **{name: partial(_drop, name=name) for name in INVISIBLE},
     "composition": compose,
 }
+CHANGES = (*STEPS, "invisible")  # what is counted; invisible: any of `INVISIBLE`
 
 
 def normalise(text: str) -> tuple[str, set[str]]:
-    """The normalised text, and which of `STEPS` changed it."""
+    """The normalised text, and which of `CHANGES` were made."""
     changed = set()
     for name, step in STEPS.items():
         before, text = text, step(text)
         if text != before:
             changed.add(name)
+    if not changed.isdisjoint(INVISIBLE):
+        changed.add("invisible")
     # Invisible characters may have separated spaces; joiners that join nothing are no text.
     return single_spaces(text) if text.strip(f" {JOINERS}") else "", changed
