@@ -41,7 +41,9 @@ def test_bounds_are_inclusive(cleaned) -> None:
 
 def test_changes_are_counted_once_per_pair(cleaned) -> None:
     changed = cleaned(("&lt;a  b", "&gt;c"), ("d", "e\u0301"), ("e", "f"))[1]["changed_in_cleaning"]
-    assert changed == {"entities": 1, "white_space": 1, "invisible": 0, "composition": 1}
+    made = {name: pairs for name, pairs in changed.items() if pairs}
+    assert made == {"entities": 1, "white_space": 1, "composition": 1}
+    assert changed["invisible"] == 0
 
 
 def test_groups_follow_chains_of_equal_sentences(cleaned) -> None:

@@ -19,7 +19,7 @@ def test_what_is_changed_and_what_is_not() -> None:
     assert normal("  cafe\u0301\u00a0:\n\u202fun\u00adique\x00 ") == "café : unique"
     for seen in ("می\u200cخواهم", "ق\u06dd١", "\u0600١", "\U000110bd"):
         assert normal(seen) == seen
-    assert normal("Sentence\x1fseparated\x85\u2028 \ufeff") == "Sentence separated"
+    assert normal("Sentence\x1fseparated\x85\u2028 \ufeff") == "Sentence separated…"
     # Letters that an invisible character kept apart are composed, and so are Hangul letters.
     assert normal("e\u200b\u0301 \u1112\u1161\u11ab") == "é 한"
     assert [normal(unseen) for unseen in ("\u200b", "\u00a0\ufeff\u00ad", "\u200d \u200c", "\u2028")] == [""] * 4
@@ -33,9 +33,9 @@ def test_what_is_changed_and_what_is_not() -> None:
         ("&amp;quot;twice&amp;amp;quot;", '"twice"', {"entities"}),
         ("AT&T &copy=1 &nosuch; a & b; &;", "AT&T &copy=1 &nosuch; a & b; &;", set()),
         (" a\u00a0b", "a b", {"white_space"}),
-        ("a\u00adb", "ab", {"invisible"}),
+        ("a\u00adb", "ab", {"soft_hyphens", "invisible"}),
         ("e\u0301", "é", {"composition"}),
-        ("&#xAD;e\u0301  ", "é", {"entities", "white_space", "invisible", "composition"}),
+        ("&#xAD;e\u0301  ", "é", {"entities", "white_space", "soft_hyphens", "invisible", "composition"}),
     ],
 )
 def test_every_step_counts_the_texts_that_it_changes(text: str, expected: str, steps: set[str]) -> None:

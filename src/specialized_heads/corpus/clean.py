@@ -1,7 +1,8 @@
 """Stage clean: normalise the text, drop pairs that are not translations, and group the pairs that share sentences.
 
-Text is normalised (`normalise`), filters (`filters`) drop pairs, then all but the first of equal pairs are dropped. A dropped
-pair is counted under the first reason that applies.
+Text is normalised (`normalise`), filters (`filters`) and lost characters (U+FFFD) drop pairs, then all but the first of equal
+pairs are dropped. A dropped pair is counted under the first reason that applies. As with filters, a `dev` or `test` set that
+the source assigns keeps its pairs.
 
 Pairs without a document are grouped by sentence: pairs whose sources or targets have equal keys, directly or through other pairs,
 form one group, so no sentence has one translation in training and another in test. The smallest source key of a group becomes the
@@ -25,13 +26,16 @@ from scipy.sparse.csgraph import connected_components
 
 from specialized_heads.corpus.filters import FILTERS, reasons
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_key
-from specialized_heads.corpus.normalise import STEPS, normalise
+from specialized_heads.corpus.normalise import CHANGES, LOST, normalise
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
 from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
 
 # Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.
-REMEDIES = FILTERS | {"duplicate": "the first of equal pairs is kept, which may be what you want"}
+REMEDIES = FILTERS | {
+    "lost_character": "check the encoding of `source`: characters of these texts are lost",
+    "duplicate": "the first of equal pairs is kept, which may be what you want",
+}
 REASONS = ("", *REMEDIES)
 
 # Shares of the pairs that a filter may drop before it is warned of, and that all may drop together before it is an error.
@@ -54,7 +58,7 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
     """
     with atomic(output) as everything:
         tables: list[pd.DataFrame] = []
-        changed = Counter(dict.fromkeys(STEPS, 0))
+        changed = Counter(dict.fromkeys(CHANGES, 0))
         write_blocks(everything, normalised(raw, settings=settings, tables=tables, changed=changed))
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
@@ -117,6 +121,9 @@ def normalised(
         table["reason"] = reasons(
             *texts, copies=table["sources"] == table["targets"], sets=sets, filters=settings.filters
         )
+        lost, other = (pc.match_substring(text, LOST).to_numpy(False) for text in texts)
+        lost = (lost | other & (sets != "analysis")) & ~sets.isin(["dev", "test"]) & (table["reason"] == 0)
+        table.loc[lost, "reason"] = REASONS.index("lost_character")
         # A pair with an empty side links no others; it will be dropped.
         no_document = block["document"].to_pandas() == ""
         table["grouped"] = (sets == "") & no_document & (table["reason"] != REASONS.index("empty"))

@@ -2,6 +2,10 @@
 
 There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with sacreBLEU's own tokeniser; use it to
 compare papers. Like chrF, it ignores case if the model produces only lower case (`vocabulary.preprocess: paper`).
+With `preprocess: paper`, `bleu_round_trip` is the `bleu` of the references themselves after they were made tokens and text
+again: the most that `bleu` can reach, because tokens do not tell all spaces. Below 99, a warning says so, and `bleu_tokenised`,
+which loses nothing, is the score to compare.
+
 `bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised again; languages written without
 spaces have none. The signature of each is stored, including the source of the tokens.
 
@@ -17,9 +21,11 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU, CHRF
 
 from specialized_heads import stage
-from specialized_heads.corpus.preprocess import Mode, apply
+from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.evaluation.significance import SAMPLES, SEED, bleu, compare, tokenizer
 from specialized_heads.tables import read_columns
+
+LEAST_ROUND_TRIP = 99  # BLEU
 
 
 class Settings(stage.Section):
@@ -69,6 +75,16 @@ def main(files: stage.Files, settings: Settings) -> None:
         **of_moses_tokens(read_lines(files.tokenised, references=references), reference_tokens, settings.language),
         "sentences": len(references),
     }
+    if lowercase:
+        back = undo(reference_tokens, language=settings.language, mode="paper")
+        result["bleu_round_trip"] = metric.corpus_score(back, [references]).score
+        if result["bleu_round_trip"] < LEAST_ROUND_TRIP:
+            stage.log.warning(
+                "the references, made tokens and text again, reach %.1f BLEU, not 100: scores of text from tokens of %s are "
+                "too low; compare bleu_tokenised, or set vocabulary.preprocess: none",
+                result["bleu_round_trip"],
+                settings.language,
+            )
     for start, path in (("", files.baseline), ("counterpart_", files.counterpart)):
         values: tuple[float | None, ...] = (None,) * 4
         if path:

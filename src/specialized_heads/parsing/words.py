@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from specialized_heads.corpus.normalise import compose, drop_invisible
+from specialized_heads.corpus.normalise import compose, drop_invisible, windows_punctuation
 from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table, write_table
 
@@ -35,7 +35,7 @@ SCHEMA = pa.schema([(name, pa.string() if name in ("form", "relation", "upos") e
 
 def letters(text: str) -> str:
     """The characters of a text for comparison: composed as in the clean stage, without white space and invisible characters."""
-    return "".join(compose(drop_invisible(text)).split())
+    return "".join(compose(drop_invisible(windows_punctuation(text))).split())
 
 
 def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from specialized_heads.corpus.fetch.datasets import known
+from specialized_heads.corpus.normalise import single_spaces
 from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
@@ -151,7 +152,7 @@ def sentences(data: bytes, *, name: str) -> dict[str, str]:
     except etree.XMLSyntaxError as error:
         raise BrokenDocument(f"{name}: not well-formed XML ({error})") from None
     refuse_entities(root, name=name)
-    return {element.get("id", ""): " ".join("".join(element.itertext()).split()) for element in root.iter("s")}
+    return {element.get("id", ""): single_spaces("".join(element.itertext())) for element in root.iter("s")}
 
 
 def refuse_entities(element: etree._Element, *, name: str) -> None:

@@ -105,7 +105,7 @@ def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str
     separator = "|||" if dataset.member else "\t"
     with archives.member(path, dataset.member) if dataset.member else archives.open_packed(path) as stream:
         for line in archives.lines(stream):
-            parts = [part.strip() for part in line.split(separator)]
+            parts = [single_spaces(part) for part in line.split(separator)]
             if not any(parts):
                 counts["blank_line"] += 1
             elif len(parts) != 2:

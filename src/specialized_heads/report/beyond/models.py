@@ -6,6 +6,7 @@ they are. Notes below the table give the signatures of the scores, each once, an
 
 import pandas as pd
 
+from specialized_heads.evaluation.score import LEAST_ROUND_TRIP
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables, with_ends
@@ -68,6 +69,10 @@ def notes(rows: pd.DataFrame) -> list[str]:
         for signature, titles in signed.items():
             of = f" of {', '.join(titles)}" if len(signed) > 1 else ""
             lines.append(f"{name}{of}: {signature}")
+    if "bleu_round_trip" in rows:
+        for title, most in rows.groupby("corpus", sort=False)["bleu_round_trip"].first().dropna().items():
+            low = "; BLEU is too low by about as much, so compare tok. in table 2" if most < LEAST_ROUND_TRIP else ""
+            lines.append(f"References of {title}, made lower-case Moses tokens and text again: BLEU {most:.2f}{low}.")
     for (beam, longest), same in rows.groupby(DECODING, sort=False):
         sizes = same.groupby("corpus", sort=False)["sentences"].first()
         sets = ", ".join(f"{title} ({size:,} test sentences)" for title, size in sizes.items())
