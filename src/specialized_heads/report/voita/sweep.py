@@ -85,14 +85,15 @@ def over_seeds(
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
     """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
 
-    The reference is the baseline, or λ 0 if that one differs from the baseline. It differs from itself by 0, for sure.
+    The reference is λ 0 of as many updates, or the baseline where a seed has none. It differs from itself by 0, for sure.
     """
     rows = models(scores, scope=scope)
-    evidence = Evidence(scores=rows)
+    unpruned = Evidence(scores=rows).controls(scope)
     rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
-    if rows.empty or evidence.converged(scope) is not False:
+    known = rows["counterpart_difference"].notna() | (rows["kind"] == "baseline") | (rows["lam"] == 0)
+    if rows.empty or not known.all() or not set(rows["seed"]) <= set(unpruned.index):
         return rows, "baseline"
-    gained = evidence.controls(scope).loc[rows["seed"]].set_index(rows.index)
+    gained = unpruned.loc[rows["seed"]].set_index(rows.index)
     mirrored = {"difference": -gained["difference"], "p_value": gained["p_value"]}  # the baseline's difference from λ 0
     mirrored |= {"difference_low": -gained["difference_high"], "difference_high": -gained["difference_low"]}
     of = [rows["kind"] == "baseline", rows["lam"] == 0]
