@@ -231,13 +231,8 @@ def permutation_p(x: pd.Series, y: pd.Series, given: pd.Series, strata: pd.DataF
     What the other column does not explain of y is permuted within strata (Freedman and Lane 1983).
     """
     left, rest = (_unexplained(values, given, strata) for values in (x, y))
-    random, places = (
-        np.random.default_rng(SEED),
-        [
-            index.to_numpy()
-            for index in pd.Series(range(len(x))).groupby([strata[c].to_numpy() for c in strata]).groups.values()
-        ],
-    )
+    random, position = np.random.default_rng(SEED), pd.Series(range(len(x)))
+    places = [same.to_numpy() for _, same in position.groupby([strata[column].to_numpy() for column in strata])]
     values, weights = rest.to_numpy(), left.to_numpy()
     measured, extreme = abs(values @ weights), 0
     for _ in range(PERMUTATIONS):
