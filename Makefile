@@ -7,8 +7,13 @@ PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 TESTED := $(VENV)/installed-tests
-# $(PYTHON)'s pip installs into the environment, because some systems lack ensurepip.
-PIP = $(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt
+# A Python that is not the environment's, for the environment may be active and made anew; and one that has pip, where possible.
+OUTSIDE = $(shell $(PYTHON) -c 'import importlib.util, os, sys; own = os.path.realpath(sys.prefix) == os.path.realpath("$(VENV)"); \
+	print(sys._base_executable if own or not importlib.util.find_spec("pip") else sys.executable)')
+# Its pip installs into the environment, because some systems lack ensurepip.
+PIP = $(OUTSIDE) -m pip --python $(VENV)/bin/python install -c constraints.txt
+# Whatever the locale, and in every job.
+export PYTHONUTF8 = 1
 
 .PHONY: reproduce install reference test test-all test-kernels
 
@@ -63,8 +68,8 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; try: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv --clear --without-pip $(VENV)
-	$(PIP) -e .
+	$(OUTSIDE) -m venv --clear --without-pip $(VENV)
+	$(PIP) pip -e .
 	touch $@
 
 $(TESTED): $(INSTALLED)

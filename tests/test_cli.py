@@ -131,3 +131,9 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, monkeypatch) -
     monkeypatch.setattr(cli, "CHUNK", 64)
     with pytest.raises(UserError, match="line 2 has over 100 bytes; give one sentence per line"):
         arriving(tmp_path, b"a\n" + b"b" * 500, most=5)
+
+
+def test_a_country_is_no_language(exported: Path, tmp_path: Path) -> None:
+    done = run("analyse", exported, "--text", "text.txt", "--output", tmp_path / "out", "--languages", "en", "jp")
+    said = "error: --languages: 'jp' is not the code of a language (ISO 639); the likely one is 'ja'\n"
+    assert (done.returncode, done.stderr.decode()) == (2, said)

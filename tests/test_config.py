@@ -55,7 +55,9 @@ def message(values: dict[str, Any]) -> str:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_configurations_are_valid(path: Path) -> None:
     values = read(path)
-    config.load(values)
+    experiment = config.load(values)
+    # What a run writes, and what a stage gets, has all keys.
+    assert config.load(experiment.model_dump(mode="json")) == experiment
     jsonschema.validate(values, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
@@ -136,6 +138,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
         ("corpora second title", "One\n", "corpora: two have the title 'One'"),
         ("corpora first target_language", "Chinese", "corpora.first.target_language: "),
+        ("corpora first source_language", "jp", "source_language: 'jp' is not the code of a language"),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: "),
         ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -86,14 +87,15 @@ def dependencies(roots: list[str]) -> set[str]:
     CUDA libraries are left out: torch brings them on some machines, at the versions that it requires itself.
     """
     needed: set[str] = set()
-    waiting = [Requirement(root) for root in roots]
+    waiting = list(roots)
     while waiting:
-        name = canonicalize_name(waiting.pop().name)
+        required = Requirement(waiting.pop())
+        name = canonicalize_name(required.name)
         if name in needed or name.startswith(("nvidia-", "cuda-", "triton")):
             continue
-        needed.add(name)
-        requirements = map(Requirement, distribution(name).requires or [])
-        waiting += [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+        if required.marker is None or required.marker.evaluate({"extra": ""}):
+            needed.add(name)
+            waiting += distribution(name).requires or []
     return needed
 
 
@@ -222,3 +224,26 @@ def test_a_release_has_its_section_of_the_changelog_as_notes(tag: str, tmp_path:
     written = (tmp_path / "notes.md").read_text(encoding="utf-8")
     assert ("**Pipeline.**" in written) == (tag == "v1.0.0")
     assert "[Unreleased]" not in written
+
+
+@pytest.mark.parametrize("fails", ["", "test-all"])
+def test_ci_installs_what_tests_need_and_ends_with_those_that_were_skipped(fails: str, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "dirname", "mktemp", "rm", "sed", "sort", "tee", "timeout"):
+        (programs / name).symlink_to(shutil.which(name))
+    stubs = {
+        "id": "echo 0",
+        "apt-get": f'echo "$@" >> {tmp_path}/asked; exit 100',  # no index
+        "make": f'echo "SKIPPED [1] tests/$1.py:3: no GPU"; echo "1 passed, 1 skipped"; [ "$1" != "{fails}" ]',
+    }
+    for name, script in stubs.items():
+        (programs / name).write_text(f"#!/bin/bash\n{script}\n")
+        (programs / name).chmod(0o755)
+    called = [programs / "bash", ROOT / ".ci" / "run"]
+    done = subprocess.run(called, env={"PATH": str(programs)}, capture_output=True, text=True)
+    assert (done.returncode != 0) == bool(fails), done.stderr
+    assert (tmp_path / "asked").read_text() == "update -qq\n"
+    assert "could not install slurm-wlm munge chromium chromium-driver" in done.stdout
+    tail = "\nSkipped tests:\n[1] tests/test-all.py:3: no GPU\n[1] tests/test.py:3: no GPU\n"
+    assert done.stdout.endswith(tail)

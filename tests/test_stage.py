@@ -4,6 +4,7 @@ Of tables, what was written comes back, damage does not pass for other numbers, 
 """
 
 import errno
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from small import ENVIRONMENT
 
-from specialized_heads.stage import UserError, arguments, atomic, one_line, optional
+from specialized_heads import stage
+from specialized_heads.stage import UserError, arguments, atomic, one_line, optional, processors, warnings_in
 from specialized_heads.tables import read_table, write_table
 
 STAGE = '''"""Stage: a made-up one."""
@@ -30,6 +32,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     if number < 0:
         raise stage.UserError(f"{files.input}: a number below zero; give a positive one")
     stage.log.info("number %d", number)
+    for _ in range(2 * (number % 2)):
+        stage.log.warning("%d is odd,\\nas is 3", number)
     logging.getLogger("fontTools.subset").info("glyphs")
     logging.getLogger("fontTools.subset").warning("no such glyph")
     print(1 / number)
@@ -184,3 +188,38 @@ def test_what_is_missing_is_named(path: Path) -> None:
         read_table(path.with_name("none.parquet"))
     with pytest.raises(UserError, match=r"heads\.parquet: column layer is missing"):
         read_table(path, columns=["head", "layer"])
+
+
+def test_a_warning_is_a_line_of_the_log_that_is_found_again(run_stage, tmp_path: Path) -> None:
+    log = tmp_path / "stage.log"
+    log.write_text(run_stage("--input", "x", "--settings", '{"number": 5}').stderr, encoding="utf-8")
+    assert warnings_in(log) == [
+        "5 is odd,\\nas is 3"
+    ]  # once, though the stage says it twice; the library's is not the stage's
+    assert warnings_in(tmp_path / "none.log") == []
+
+
+GROUPS = {  # /proc/self/cgroup, the files below /sys/fs/cgroup, and how many of 64 processors are left
+    "none": ("0::/", {}, 64),
+    "no limit": ("0::/", {"cpu.max": "max 100000"}, 64),
+    "a container": ("0::/", {"cpu.max": "150000 100000"}, 2),
+    "a container that sees the path of its host": ("0::/host/path", {"cpu.max": "200000 100000"}, 2),
+    "a limit of the parent": ("0::/a/b", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000"}, 3),
+    "version 1": (
+        "4:memory:/m\n3:cpu,cpuacct:/a",
+        {"cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"},
+        1,
+    ),
+    "more than there are": ("0::/", {"cpu.max": "9900000 100000"}, 64),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_processors_are_those_that_the_control_groups_allow(name: str, tmp_path: Path, monkeypatch) -> None:
+    groups, limits, expected = GROUPS[name]
+    for path, content in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{k}": v for k, v in limits.items()}}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{content}\n", encoding="ascii")
+    monkeypatch.setattr(stage, "SYSTEM", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
+    assert processors() == expected

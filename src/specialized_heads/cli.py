@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
-from specialized_heads.stage import UserError, disk_errors, one_line
+from specialized_heads.languages import known
+from specialized_heads.stage import UserError, disk_errors, one_line, processors
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
@@ -63,6 +64,7 @@ def main() -> None:
     argument("--notes", type=Path, metavar="FILE", help="CSV with the columns claim and note")
     argument("--output", type=Path, default=Path("evidence"), metavar="NAME", help="writes NAME.md and NAME.csv")
     args = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", str(processors()))  # torch would take all processors of the machine
     try:
         if sys.stdout is None:
             raise UserError("standard output is closed; connect it to a file, a pipe or a terminal")
@@ -172,6 +174,10 @@ def _analyse(args: argparse.Namespace) -> None:
 
     if len(args.tags) > 2:
         raise UserError(f"--tags: {len(args.tags)} tags; give that of the source and, if there is one, of the target")
+    try:
+        args.languages = [known(code) for code in args.languages]
+    except ValueError as error:
+        raise UserError(f"--languages: {error}") from None
     options = {name: getattr(args, name) for name in ("translations", "parser", "trees", "languages", "device")}
     table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))

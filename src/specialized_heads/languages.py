@@ -4,6 +4,10 @@ Codes of ISO 639-1 have two letters; corpora and models also use three-letter co
 several: a bibliographic one, and that of the main language of a group.
 """
 
+import difflib
+
+import langcodes
+
 # Two-letter code: equivalent three-letter codes.
 SAME = {
     "af": "afr", "am": "amh", "ar": "ara arb", "as": "asm", "az": "aze azj", "ba": "bak", "be": "bel", "bg": "bul", "bn": "ben",
@@ -26,5 +30,41 @@ TWO_LETTERS = {three: two for two, same in SAME.items() for three in same.split(
 
 def without_region(code: str) -> str:
     """The language of a code without script and region, in two letters if possible: `pt` for `pt_BR`, `zh` for `zho_Hans`."""
-    language = code.lower().replace("_", "-").partition("-")[0]
+    language = _first(code)
     return TWO_LETTERS.get(language, language)
+
+
+def known(code: str) -> str:
+    """The code, if it begins with that of a language (IANA's registry, which has those of ISO 639); else a `ValueError`."""
+    language = _first(code)
+    if not langcodes.tag_is_valid(language):
+        raise ValueError(
+            f"{language!r} is not the code of a language (ISO 639); the likely one is {_likely(language)!r}"
+        )
+    return code
+
+
+def doubtful(code: str) -> str:
+    """A warning if the code is that of a rare language and of a country with a common one, as `kr` and `se` are; else empty."""
+    language = _first(code)
+    meant = _of_country(language)
+    # Any language may be common where people write English.
+    if language in SAME or meant not in SAME or meant == "en":
+        return ""
+    return f"{code!r} is not the language of the country {language.upper()}; write {meant!r} if you mean that one"
+
+
+def _first(code: str) -> str:
+    return code.lower().replace("_", "-").partition("-")[0]
+
+
+def _of_country(code: str) -> str:
+    """The language that is used most in the country with this code of two letters; empty if there is none."""
+    country = langcodes.Language.make(territory=code.upper())
+    return (country.maximize().language or "") if len(code) == 2 and country.is_valid() else ""
+
+
+def _likely(code: str) -> str:
+    """A code of a language for one that is none: that of the country with this code, or else the most similar one."""
+    similar = difflib.get_close_matches(code, [*SAME, *TWO_LETTERS], n=1, cutoff=0.0)
+    return _of_country(code) or without_region(similar[0])

@@ -10,14 +10,16 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pydantic
@@ -33,6 +35,8 @@ DISK_ERRORS = {
 }
 LONGEST_MESSAGE = 1000  # characters
 LARGEST_INTEGER = 2**63 - 1  # fits into arrays and random generators
+SYSTEM = Path("/")  # where /proc and /sys are
+WARNING = re.compile(r"^\d\d:\d\d:\d\d warning: (.+)$", re.MULTILINE)
 
 
 class Section(pydantic.BaseModel):
@@ -84,23 +88,44 @@ def arguments(
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a stage's `main`; a user error prints one line to stderr and exits with code 2."""
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    """Run a stage's `main`; an error ends the process as `report` says."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_mark)
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=[handler])
     log.setLevel(logging.INFO)  # only this logger; libraries are too verbose at this level
     try:
         main()
-        return
-    except UserError as error:
-        said = one_line(error)
-    except PermissionError as error:
-        if error.filename is None:
-            raise
-        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(report(error))
+
+
+def report(error: BaseException) -> int:
+    """Print an error to stderr: one line, or the traceback of what must be a bug. Returns the exit code of the process."""
+    if isinstance(error, KeyboardInterrupt):
         print("interrupted; run the same command again to continue", file=sys.stderr)
-        sys.exit(130)
+        return 130
+    if isinstance(error, PermissionError) and error.filename is not None:
+        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
+    elif isinstance(error, UserError):
+        said = one_line(error)
+    else:
+        traceback.print_exception(error)
+        return 1
     print(f"error: {said}", file=sys.stderr)
-    sys.exit(2)
+    return 2
+
+
+def _mark(record: logging.LogRecord) -> bool:
+    """Make a stage's own warning one line of its log that `warnings_in` recognises."""
+    if record.name == log.name and record.levelno >= logging.WARNING:
+        record.msg, record.args = f"warning: {one_line(record.getMessage())}", None
+    return True
+
+
+def warnings_in(path: Path) -> list[str]:
+    """The warnings in the log of a stage, each once."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return list(dict.fromkeys(WARNING.findall(text)))
 
 
 def command(
@@ -146,6 +171,29 @@ def first_line(error: pydantic.ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+
+
+def processors() -> int:
+    """Processors that this process may use: those that it may run on, or fewer if a control group limits its time."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min([allowed, *map(math.ceil, _quotas())])
+
+
+def _quotas() -> Iterator[float]:
+    """How many processors the control groups of this process, of version 1 or 2, let it use on average."""
+    table = SYSTEM / "proc/self/cgroup"
+    for line in table.read_text(encoding="utf-8").splitlines() if table.is_file() else ():
+        _, controllers, group = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        # Limits of parents hold, too. A container may see its own group as the root, under the path of the host.
+        for part in (PurePosixPath(group), *PurePosixPath(group).parents):
+            folder = SYSTEM / "sys/fs/cgroup" / ("cpu" if controllers else "") / str(part).lstrip("/")
+            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+            with suppress(OSError, ValueError):  # no such file, or "max"
+                quota, period = (int(word) for name in files for word in (folder / name).read_text("ascii").split())
+                if quota > 0:
+                    yield quota / period
 
 
 def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit: str = "it") -> Iterable[Any]:

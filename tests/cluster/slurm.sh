@@ -26,7 +26,7 @@ SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
 # Short-lived credentials: a job whose node has failed must wait for its own to expire (by default two minutes).
-AuthInfo=socket=$folder/munge.socket,cred_expire=5
+AuthInfo=socket=$folder/munge.socket,cred_expire=15
 CredType=cred/munge
 StateSaveLocation=$folder/controller
 SlurmdSpoolDir=$folder/%n
@@ -43,8 +43,8 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
-# A node that is silent for this many seconds has failed, and its jobs restart elsewhere.
-SlurmdTimeout=10
+# A node that is silent for this many seconds has failed, and its jobs restart elsewhere. On a busy machine ten are too few.
+SlurmdTimeout=300
 ReturnToService=2
 JobRequeue=1
 KillWait=2
@@ -97,11 +97,11 @@ start)
     slurmctld -f "$SLURM_CONF"
     start_node node1
     start_node node2
-    for _ in $(seq 60); do
+    for _ in $(seq 600); do
         [ "$(sinfo --noheader --states=idle --format=%D 2>/dev/null || true)" = 2 ] && exit 0
         sleep 0.5
     done
-    echo "the nodes are not up after 30 seconds; see $folder/*.log" >&2
+    echo "the nodes are not up after five minutes; see $folder/*.log" >&2
     exit 4
     ;;
 node-fails)

@@ -1,6 +1,6 @@
 """The slurm profile on a real slurm gives the results of a local run, also after cancelled jobs and failing nodes."""
 
-import functools
+import json
 import os
 import shutil
 import socket
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from workflows import ENVIRONMENT, INJECTOR, PIPED, copy_tree, ended, new_project, start, wait_for
+from workflows import ENVIRONMENT, INJECTOR, Run, copy_tree, new_project, start, wait_for
 
 from specialized_heads.stage import file_hash
 
@@ -58,9 +58,26 @@ class Project:
     cluster: Cluster
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start Snakemake, with its output piped."""
+        """Start Snakemake; its output goes to the file `printed`."""
         options = ["--configfile", "config/changed.yaml", *arguments]
-        return start(self.root, *TARGETS, *options, env=self.cluster.environment, **PIPED)
+        with open(self.root / "printed", "w", encoding="utf-8") as stream:
+            return start(self.root, *TARGETS, *options, env=self.cluster.environment, stdout=stream, stderr=stream)
+
+    def ended(self, process: subprocess.Popen[str]) -> Run:
+        """The run of this process, when it has ended."""
+        wait_for(lambda: process.poll() is not None, watched=self.root)
+        return Run(process.returncode, (self.root / "printed").read_text(encoding="utf-8"))
+
+    @property
+    def faults(self) -> Path:
+        return self.root / "src" / "faults"
+
+    def pause(self, file: Path, *, number: int) -> None:
+        """Let the next job wait when it is about to rename a file to this one for the `number`-th time; see `injector`."""
+        shutil.rmtree(self.faults, ignore_errors=True)
+        self.faults.mkdir()
+        fault = {"what": "waits", "file": str(file.relative_to(self.root)), "number": number}
+        (self.faults / "pause.json").write_text(json.dumps(fault), encoding="utf-8")
 
     def submit(self, *arguments: str) -> subprocess.Popen[str]:
         """Start Snakemake with the slurm profile, adapted to a cluster without accounting that need not be spared queries."""
@@ -76,9 +93,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="snakemake-executor-plugin-slurm is not installed")
     cluster = Cluster(tmp_path_factory.mktemp("slurm"))
     started = cluster.script("start", str(free_ports()))
+    if started.returncode == 3:  # a program is missing
+        pytest.skip(started.stdout.strip().splitlines()[-1])
     if started.returncode:
         cluster.script("stop")
-        pytest.skip(started.stdout.strip().splitlines()[-1])
+        pytest.fail(started.stdout)
     yield cluster
     cluster.script("stop")
 
@@ -105,7 +124,7 @@ def local(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project
     values["corpora"] = {"tatoeba_en_fr": values["corpora"]["tatoeba_en_fr"]}
     values["pruning"] |= {"encoder": [], "all": [0.01], "retrain": []}
     project = Project(workflow.configured(values).root, cluster)
-    run = ended(project.start("--cores", "2"))
+    run = project.ended(project.start("--cores", "2"))
     assert run.status == 0, run.printed[-5000:]
     return project
 
@@ -130,48 +149,56 @@ def results(project) -> dict[str, str]:
 def test_cluster_jobs_make_the_results_of_a_local_run(local, project, cluster) -> None:
     process = project.submit()
     jobs = {}
-    while process.poll() is None:
-        rows = cluster.ask("squeue", "--noheader", "--states=all", "--format=%k|%C|%m|%l|%b").splitlines()
-        jobs |= {row.split("|")[0].partition("_wildcards")[0]: row.split("|")[1:] for row in rows}
-        time.sleep(0.5)
 
-    printed = process.communicate()[0]
-    assert process.returncode == 0, printed[-5000:]
+    def asked_until_the_end() -> bool:
+        rows = cluster.ask("squeue", "--noheader", "--states=all", "--format=%k|%C|%m|%l|%b").splitlines()
+        jobs.update({row.split("|")[0].partition("_wildcards")[0]: row.split("|")[1:] for row in rows})
+        time.sleep(0.5)
+        return process.poll() is not None
+
+    wait_for(asked_until_the_end, watched=project.root)
+    run = project.ended(process)
+    assert run.status == 0, run.printed[-5000:]
     assert results(project) == results(local)
+    assert "of 24 gates are decided" in run.warnings[0]  # from a log that a node has written
     # Cores, memory and time of the profile. The two scores were one job, and so were the tables, figure and table.
     assert jobs["rule_train_baseline"][:3] == ["4", "16000M", "2-00:00:00"]
-    names = ["train_baseline", "prune", "translate", "scores_score", "relevance_by_rule", "relevance"]
+    names = ["train_baseline", "prune", "translate", "scores_score", "relevance"]
     names += ["analyse_heads", "figures"]
     assert {next((name for name in names if job.startswith(f"rule_{name}")), job) for job in jobs} == set(names)
 
 
 def test_training_survives_cancelled_jobs_and_failing_nodes(local, project, cluster) -> None:
     state, weights = project.file(f"{MODEL}.state") / "state.pt", project.file(f"{MODEL}/model.safetensors")
-    process = project.submit("--retries", "0")
-    while_it_runs = functools.partial(wait_for, unless=lambda: process.poll() is not None)
-    while_it_runs(state.exists)
-    [(number, _)] = cluster.jobs("train_baseline")
+
+    def pausing() -> tuple[subprocess.Popen[str], str, str]:
+        """Snakemake with a training job that pauses while it saves its second state, and the job's number and node."""
+        project.pause(state, number=2)
+        process = project.submit("--retries", "0")
+        wait_for((project.faults / "waiting").exists, unless=lambda: process.poll() is not None, watched=project.root)
+        [(number, node)] = cluster.jobs("train_baseline")
+        assert state.exists()
+        return process, number, node
+
+    process, number, _ = pausing()
     cluster.ask("scancel", number)
-    printed, _ = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "CANCELLED" in printed
+    run = project.ended(process)
+    assert run.status == 1
+    assert "CANCELLED" in run.printed
     assert state.exists()
     assert not weights.exists()
 
-    process = project.submit("--retries", "0")
-    saved = state.stat().st_mtime_ns
-    while_it_runs(lambda: state.exists() and state.stat().st_mtime_ns > saved)
-    [(number, node)] = cluster.jobs("train_baseline")
+    process, number, node = pausing()
     failed = cluster.script("node-fails", node)
     assert failed.returncode == 0, failed.stdout
     assert state.exists()
-    while_it_runs(weights.exists)
+    wait_for(weights.exists, unless=lambda: process.poll() is not None, watched=project.root)
     job = cluster.ask("scontrol", "show", "job", number)
     assert f"JobId={number} " in job
     assert "Restarts=1" in job
     assert cluster.script("node-starts", node).returncode == 0
-    printed, _ = process.communicate(timeout=180)
-    assert process.returncode == 0, printed[-5000:]
+    run = project.ended(process)
+    assert run.status == 0, run.printed[-5000:]
     log = project.file("tatoeba_en_fr/logs/train_baseline_seed1.log").read_text(encoding="utf-8")
     assert "resuming at update" in log
     assert results(project) == results(local)

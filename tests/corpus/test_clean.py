@@ -111,6 +111,6 @@ def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None
 
 
 def test_nothing_left_is_a_mistake(cleaned, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no pair of 3 passes the filters \(empty 1, too_long 2\)"):
+    with pytest.raises(UserError, match=r"3 of 3 pairs do not pass the filters \(empty 1, too_long 2\); raise"):
         cleaned(GOOD, GOOD, ("", ""), max_words=2)
     assert not (tmp_path / "clean.parquet").exists()

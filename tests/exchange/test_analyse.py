@@ -1,5 +1,8 @@
 """The command that analyses a model on a text, without a configuration."""
 
+import os
+import pty
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -88,8 +91,33 @@ def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, t
     with pytest.raises(UserError, match="absent: there is no such folder"):
         analyse(exported.parent / "absent", text, tmp_path / "out")
     wrong = {"a\n\u200b\u00a0\n": "sentence 2 is empty", "": "has no sentences", "a\rb\n": "line 1: a carriage return"}
+    wrong['{"en": "a"}\n'] = "JSON in 1 of 1 texts"
     wrong[f"{' '.join(WORDS * 30)}\n"] = "every line has more than 256 subwords"
     for content, message in wrong.items():
         short.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match=message):
             analyse(exported, short, tmp_path / "out")
+
+
+def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(tmp_path: Path, monkeypatch) -> None:
+    """The stage here is one that prints whether its standard error is a terminal, then fails."""
+    package = tmp_path / "specialized_heads"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    said = "print('threads', os.environ['OMP_NUM_THREADS'], sys.stderr.isatty(), file=sys.stderr)"
+    (package / "told.py").write_text(f"import os, sys\n{said}\nsys.exit(2)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    with pytest.raises(UserError, match="told: threads 1 False"):
+        analysis._run("told", {})
+    terminal, end = pty.openpty()
+    before = os.dup(2)
+    os.dup2(end, 2)
+    try:
+        with monkeypatch.context() as patch, open(end, "w", closefd=False) as stderr:
+            patch.setattr(sys, "stderr", stderr)
+            with pytest.raises(UserError, match="told failed; its error is the line above"):
+                analysis._run("told", {})
+    finally:
+        os.dup2(before, 2)
+    assert b"threads 1 True" in os.read(terminal, 1000)

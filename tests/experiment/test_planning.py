@@ -131,11 +131,12 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
     assert seeds[2] == stages.prune(experiment, **JOB, **model)["seed"]  # no draw hangs on the process
 
 
-def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:
+def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
     rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
     several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
-    assert stages.relevance(several, corpus="a")["rules"] == ["z_plus"]
-    assert stages.relevance(several, corpus="a", every=True)["rules"] == rules["relevance_rules"]
+    pruned = stages.relevance(several, corpus="a", model="pruned/all_lambda0.01", seed="2")
+    assert (pruned["rules"], pruned["seed"]) == (["z_plus"], 2)
+    assert stages.relevance(several, corpus="a", model="baseline", seed="2")["rules"] == rules["relevance_rules"]
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
@@ -249,7 +250,7 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
     assert not any("/b/" in path for path in files["ablation"])  # which is not pruned
     rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})
     several = experiment.model_copy(update={"heads": rules})
-    by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.rules.json" for corpus in ("a", "b")}
+    by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.json" for corpus in ("a", "b")}
     assert by_rule <= set(tables.files(several, table="heads")) - set(files["heads"])
     assert tables.settings(several, table="heads")["by_rule"] == ["a", "b"]
 

@@ -52,7 +52,7 @@ def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> N
     scene.arm("second", what="waits", file=STATE, number=2)
     with open(scene.file(LOG), encoding="utf-8") as log:  # the orphan's: Snakemake opens a new file for the second one
         second = scene.start(WEIGHTS)
-        wait_for((scene.faults / "waiting").exists)
+        wait_for((scene.faults / "waiting").exists, watched=scene.project.root)
         # Both are saving a state now. The orphan completes its own, then sees the other process.
         (scene.faults / "go on").touch()
         wait_for(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)

@@ -31,7 +31,8 @@ def files(corpus: Corpus, tmp_path: Path, token_file) -> dict[str, Path]:
     write_parses(files["parses"], corpus.trees)
     files["bpe"].write_bytes(corpus.bpe.serialized_model_proto())
     heads = pd.DataFrame(product(KINDS, (1, 2), range(1, 9)), columns=["type", "layer", "head"])
-    heads.assign(z_plus=heads.index / 100, epsilon=-heads.index / 50).to_parquet(files["relevance"])
+    heads = heads.assign(z_plus=heads.index / 100, z_plus_error=heads.index / 1000, epsilon=-heads.index / 50)
+    heads.to_parquet(files["relevance"])
     return files
 
 

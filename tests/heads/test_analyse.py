@@ -32,6 +32,7 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     rows, report = analysed()
     numbers = [start + n for start in (0, 16, 32) for n in (0, 1, 8, 9)]
     assert [row["relevance"] for row in rows] == [number / 100 for number in numbers]
+    assert [row["relevance_error"] for row in rows] == [number / 1000 for number in numbers]
     sources, targets = (sum(map(len, ids)) for ids in (corpus.source_ids, corpus.target_ids))
     assert (report["sentences"], report["parsed"], report["aligned"]) == (NUMBER, NUMBER, NUMBER)
     assert report["queries"] == {"encoder": sources, "decoder": targets, "cross": targets + NUMBER}

@@ -10,7 +10,7 @@ import torch
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads.relevance import average, measure
-from specialized_heads.heads.relevance.average import Average, average_relevance, stability
+from specialized_heads.heads.relevance.average import Average, average_relevance, draw, stability
 from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import ABSENT, Rule
 from specialized_heads.model.architecture import KINDS
@@ -46,6 +46,19 @@ PUBLISHED = {"post_norm": True, "attention_bias": True, "activation": "swish", "
 Relevances = np.ndarray | float  # a number where all are alike
 
 
+def all_steps(model: Transformer, batch: Batch, rule: Rule) -> Relevance:
+    """The relevance of every step of a batch, sentence by sentence."""
+    rows, positions = batch.real(batch.target_out).nonzero(as_tuple=True)
+    [result] = propagate(model, batch, rules=[rule], rows=rows, positions=positions)
+    return result
+
+
+def whole(model: Transformer, data: TokenStore, *rules: str, predictions: int = 10**6, seed: int = 1):
+    """The averages over a set by each rule; of the only rule, if there is one."""
+    averages = average_relevance(model, data, rules=rules, predictions=predictions, seed=seed)
+    return averages if len(rules) > 1 else averages[rules[0]]
+
+
 class NeuronByNeuron:
     """Relevance of one generation step of one sentence, one neuron at a time, in float64."""
 
@@ -66,7 +79,7 @@ class NeuronByNeuron:
         if positive.sum() <= least:
             return negative / np.abs(c).sum() * -1
         if -negative.sum() <= least:
-            return positive / np.abs(c).sum()
+            return positive / (positive if rule.name == "z_plus" else np.abs(c)).sum()
         alpha = rule.alpha if rule.name == "alpha_beta" else 1.0
         return alpha * positive / positive.sum() + (1 - alpha) * negative / negative.sum()
 
@@ -147,7 +160,7 @@ def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
         batch = make_batch(data, np.array([number]))
-        result = propagate(model, batch, rule=rule)
+        result = all_steps(model, batch, rule)
         assert result.heads.keys() == {(kind, layer) for kind in KINDS for layer in range(2)}
         activations: Activations = {}
         with torch.inference_mode():
@@ -155,9 +168,9 @@ def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule
         for step in range(batch.target_in.shape[1]):
             expected = NeuronByNeuron(model, activations, rule)
             left = expected.run(states, step)
-            assert float(result.totals["encoder 1"][0, step]) == pytest.approx(left, rel=1e-9)
+            assert float(result.totals["encoder 1"][step]) == pytest.approx(left, rel=1e-9)
             for key, heads in expected.heads.items():
-                assert result.heads[key][0, step].tolist() == pytest.approx(heads, rel=1e-8, abs=1e-9), key
+                assert result.heads[key][step].tolist() == pytest.approx(heads, rel=1e-8, abs=1e-9), key
 
 
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
@@ -166,11 +179,11 @@ def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule
 def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dict, rule: str, options: dict) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
-    result = propagate(model, batch, rule=RULES[rule])
+    result = all_steps(model, batch, RULES[rule])
     assert list(result.totals) == ["decoder 2", "decoder 1", "encoder 2", "encoder 1"]
-    assert result.steps.sum() == 9
     for level, total in result.totals.items():
-        assert float((total[result.steps] - 1).abs().max()) < 1e-5, level  # rounding
+        assert total.shape == (9,)
+        assert float((total - 1).abs().max()) < 1e-5, level  # rounding
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
@@ -178,8 +191,8 @@ def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Bat
     model = tiny_model()
     model.attentions("encoder")[0].output.data[:, :4] = 0.0
     model.attentions("cross")[1].value.data[4:] = 0.0
-    result = propagate(model, batch, rule=RULES[rule])
-    of_encoder, of_cross = result.heads["encoder", 0][result.steps], result.heads["cross", 1][result.steps]
+    result = all_steps(model, batch, RULES[rule])
+    of_encoder, of_cross = result.heads["encoder", 0], result.heads["cross", 1]
     assert of_encoder[:, 0].abs().max() == 0.0
     assert of_cross[:, 1].abs().max() == 0.0
     assert of_encoder[:, 1].abs().max() > 0.01
@@ -189,11 +202,12 @@ def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Bat
 # Relevance of a set: the mean over its steps, normalised layer by layer; its conservation and its stability.
 
 
-def leaking(*args, **kwargs) -> Relevance:
+def leaking(*args, **kwargs) -> list[Relevance]:
     """Relevance, with totals that differ between steps."""
-    result = propagate(*args, **kwargs)
-    result.totals = {level: total + result.heads["cross", 0][..., 0] for level, total in result.totals.items()}
-    return result
+    results = propagate(*args, **kwargs)
+    for result in results:
+        result.totals = {level: total + result.heads["cross", 0][:, 0] for level, total in result.totals.items()}
+    return results
 
 
 @pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
@@ -207,19 +221,25 @@ def test_relevance_of_a_set_is_the_mean_of_its_predictions(
     model = tiny_model()
     model.keep_heads(PRUNED)
     data = replace(data, tokens=replace(data.tokens, target_tags=tags))  # the first target tokens are tags then
-    result = average_relevance(model, data, rule=rule)
+    result = whole(model, data, rule)
     steps: dict[tuple[str, int], list[np.ndarray]] = {key: [] for key in result.heads}
     deviations: dict[str, list[float]] = {level: [] for level in result.conservation}
     for row in range(3):
-        alone = leaking(model, make_batch(data, np.array([row])), rule=Rule.named(rule))
+        batch = make_batch(data, np.array([row]))
+        last = batch.target_in.shape[1]
+        where = {"rows": torch.zeros(last, dtype=torch.long), "positions": torch.arange(last)}
+        [alone] = leaking(model, batch, rules=[Rule.named(rule)], **where)
         for key, heads in alone.heads.items():
-            normalised = [head / np.abs(head).sum() if len(head) else head for head in heads[0, len(tags) :].numpy()]
+            normalised = [head / np.abs(head).sum() if len(head) else head for head in heads[len(tags) :].numpy()]
             assert result.sums[key][row] == pytest.approx(np.sum(normalised, axis=0), rel=1e-3, abs=1e-5)
             steps[key] += normalised
         for level, total in alone.totals.items():
-            deviations[level] += (total[0, len(tags) :] - 1).abs().tolist()
+            deviations[level] += (total[len(tags) :] - 1).abs().tolist()
     for key, mean in result.heads.items():
         assert mean == pytest.approx(np.mean(steps[key], axis=0), rel=1e-3, abs=1e-5)
+        # Of sentences with n steps and the sum s, as a ratio estimate: √(Σ (s - n mean)² · N / (N - 1)) / Σ n.
+        off = result.sums[key] - result.steps[:, None] * mean
+        assert result.errors[key] == pytest.approx(np.sqrt((off**2).sum(0) * 3 / 2) / result.steps.sum())
     assert result.heads["encoder", 1].shape == (0,)
     assert result.steps.tolist() == [3 - len(tags), 4 - len(tags), 2 - len(tags)]
     for level, values in deviations.items():
@@ -231,7 +251,7 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_mo
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "z_plus"):
-        result = average_relevance(model, data, rule=rule)
+        result = whole(model, data, rule)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
         assert {kind: len(rows) for kind, rows in stability(result).items()} == {"encoder": 0, "decoder": 2, "cross": 0}
@@ -239,15 +259,74 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_mo
 
 def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, monkeypatch) -> None:
     def broken(*args, **kwargs):
-        result = propagate(*args, **kwargs)
-        heads = result.heads["cross", 1].clone()
-        heads[0, 0, 0] = float("nan")
-        result.heads["cross", 1] = heads
-        return result
+        results = propagate(*args, **kwargs)
+        heads = results[0].heads["cross", 1].clone()
+        heads[0, 0] = float("nan")
+        results[0].heads["cross", 1] = heads
+        return results
 
     monkeypatch.setattr(average, "propagate", broken)
     with pytest.raises(UserError, match="epsilon: the relevance of cross layer 2 is not finite"):
-        average_relevance(tiny_model(), data, rule="epsilon")
+        whole(tiny_model(), data, "epsilon")
+
+
+@pytest.fixture
+def many(store) -> TokenStore:
+    """60 sentences of 1 to 12 tokens on either side."""
+    random = np.random.default_rng(1)
+    return store(*([random.integers(4, 20, random.integers(1, 13)).tolist() for _ in range(60)] for _ in range(2)))
+
+
+def test_drawn_steps_are_spread_over_sentences_and_positions(many: TokenStore) -> None:
+    steps = many.target_lengths + 1
+    sentence, position = draw(steps, number=150, seed=1)
+    assert len({*zip(sentence, position, strict=True)}) == 150
+    assert (position < steps[sentence]).all()
+    expected = 150 * steps / steps.sum()
+    assert np.abs(np.bincount(sentence, minlength=60) - expected).max() < 1
+    again, other = draw(steps, number=150, seed=1)[1], draw(steps, number=150, seed=2)[1]
+    assert position.tolist() == again.tolist() != other.tolist()
+    # Over many draws each step comes equally often.
+    hits = np.zeros((60, steps.max()))
+    for seed in range(1000):
+        hits[draw(steps, number=150, seed=seed)] += 1
+    shares = hits[np.arange(steps.max()) < steps[:, None]] / 1000
+    assert shares == pytest.approx(np.full(steps.sum(), 150 / steps.sum()), abs=0.07)  # four standard errors
+    assert [part.tolist() for part in draw(np.array([1, 2]), number=3, seed=1)] == [[0, 1, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("floats", [1, 1_000, 1_000_000], ids=["step by step", "in pieces", "all at once"])
+def test_drawn_steps_have_the_relevance_that_they_have_alone(tiny_model, many, floats: int, monkeypatch) -> None:
+    """Batches of steps of many sentences, cut after the last one drawn, against one sentence at a time, by every rule."""
+    monkeypatch.setattr(average, "BATCH_FLOATS", floats)
+    model, rules = tiny_model(), ["z_plus", "alpha_beta", "epsilon"]
+    averages = whole(model, many, *rules, predictions=150)
+    sentence, position = draw(many.target_lengths + 1, number=150, seed=1)
+    for rule, result in averages.items():
+        sums = {key: np.zeros_like(value) for key, value in result.sums.items()}
+        for row in range(60):
+            alone = all_steps(model, make_batch(many, np.array([row])), Rule.named(rule))
+            for key, heads in alone.heads.items():
+                shares = (heads / heads.abs().sum(1, keepdim=True)).numpy()
+                sums[key][row] = shares[position[sentence == row]].sum(0)
+        for key, expected in sums.items():
+            assert result.sums[key] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+        assert result.steps.tolist() == np.bincount(sentence, minlength=60).tolist()
+
+
+def test_the_error_is_the_spread_over_other_sentences(tiny_model, store) -> None:
+    random, model = np.random.default_rng(2), tiny_model()
+    means, errors = [], []
+    for seed in range(60):
+        text = ([random.integers(4, 20, random.integers(1, 9)).tolist() for _ in range(40)] for _ in range(2))
+        result = whole(model, store(*text), "z_plus", predictions=60, seed=seed)
+        means.append(result.heads["encoder", 0][0])
+        errors.append(result.errors["encoder", 0][0])
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.3)
+
+
+def test_a_single_sentence_has_no_error(tiny_model, data: TokenStore) -> None:
+    assert np.isnan(whole(tiny_model(), data.select([0]), "z_plus").errors["encoder", 0]).all()
 
 
 @pytest.fixture
@@ -260,7 +339,7 @@ def planted() -> Average:
     sums = {("encoder", 0): clear, ("encoder", 1): noise[1] + 100, ("encoder", 2): noise[0, :, :1]}
     sums |= {("cross", 0): np.zeros((100, 8))}  # no relevance reaches it
     sums = {key: values * steps[:, None] for key, values in sums.items()}
-    return Average({}, sums, steps, {})
+    return Average({}, {}, sums, steps, {})
 
 
 def test_stability_is_judged_within_layers(planted: Average) -> None:
@@ -273,7 +352,7 @@ def test_stability_is_judged_within_layers(planted: Average) -> None:
 
 def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
     """With two sentences every split is the same, so the share can be checked by hand."""
-    two = Average({}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {})
+    two = Average({}, {}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {})
     for layer, row in enumerate(stability(two)["encoder"]):
         first, second = two.sums["encoder", layer]
         assert row["top_head"] == float(first.argmax() == second.argmax())
@@ -289,15 +368,17 @@ def test_the_table_has_every_head_and_every_rule(tiny_model, token_file, call, t
     weights, output, described = (tmp_path / name for name in ("model.safetensors", "table.parquet", "report.json"))
     dev = token_file("dev", [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
     save(model, weights, training={})
-    settings = {"rules": rules, "device": "cpu"}
+    settings = {"rules": rules, "predictions": 7, "seed": 3, "device": "cpu"}
     call(measure, settings=settings, model=weights, dev=dev, output=output, report=described)
     table, report = pq.read_table(output), read_json(described)
-    assert table.column_names == ["type", "layer", "head", *rules]
+    columns = [name for rule in rules for name in (rule, f"{rule}_error")]
+    assert table.column_names == ["type", "layer", "head", *columns]
     numbers = [(a.kind, a.layer + 1, head + 1) for a in model.attentions(*KINDS) for head in a.heads]
     assert [(row["type"], row["layer"], row["head"]) for row in table.to_pylist()] == numbers
-    average = average_relevance(model, load_tokens(dev), rule="alpha_beta")
-    assert table["alpha_beta"].to_pylist() == [value for heads in average.heads.values() for value in heads]
-    assert (report["sentences"], report["steps"]) == (3, 9)
+    average = whole(model, load_tokens(dev), "alpha_beta", predictions=7, seed=3)
+    for column, values in (("alpha_beta", average.heads), ("alpha_beta_error", average.errors)):
+        assert table[column].to_pylist() == [value for heads in values.values() for value in heads]
+    assert (report["sentences"], report["steps"]) == (3, 7)
     assert list(report["conservation"]) == list(report["stability"]) == rules
     assert report["conservation"]["alpha_beta"] == average.conservation
     assert report["stability"]["alpha_beta"] == stability(average)

@@ -45,7 +45,7 @@ def table(tiny_model, store) -> pa.Table:
     offsets |= {("nmod:poss", direction): None for direction in DIRECTIONS}
     ranks = frequency_ranks(data, vocabulary=20)
     counted = measure(model, data, sentences, offsets, ranks, settings)
-    relevance = {(kind, layer, head): 0.5 for kind in KINDS for layer in (1, 2) for head in (1, 2)}
+    relevance = {(kind, layer, head): (0.5, 0.01) for kind in KINDS for layer in (1, 2) for head in (1, 2)}
     rows = head_rows(model, counted, relevance, settings, seed=1)
     return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS))
 

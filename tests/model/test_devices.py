@@ -2,22 +2,28 @@
 
 import fcntl
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import torch
 from small import ENVIRONMENT
 
 from specialized_heads.model import devices
-from specialized_heads.model.devices import choose_device, lock, take_gpus
+from specialized_heads.model.devices import choose_device, lock, own_gpu, take_gpus
+from specialized_heads.report.beyond import environment
+from specialized_heads.report.data import Tables
 from specialized_heads.stage import UserError
+from specialized_heads.training import parallel, state
 
 TEAM = """
 import os, torch
+from pathlib import Path
 import torch.distributed as dist
 from types import SimpleNamespace
 start = dist.init_process_group
@@ -27,7 +33,7 @@ torch.cuda.device_count = lambda: 3
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")
 torch.cuda.set_device = lambda index: None
 from specialized_heads.training.parallel import distributed
-with distributed("auto") as (context, device):
+with distributed("auto", state=Path(os.environ["STATE"])) as (context, device):
     print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)  # in one piece: both write at once
     dist.barrier()
 """
@@ -84,30 +90,44 @@ def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
     monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    choose_device.cache_clear()
+    own_gpu.cache_clear()
     yield
-    choose_device.cache_clear()
+    own_gpu.cache_clear()
+    torch.backends.cuda.enable_cudnn_sdp(True)
 
 
 def test_a_stage_computes_on_a_free_gpu_and_asks_once(gpus, hold) -> None:
     hold("gpu0")
-    assert choose_device("auto") == choose_device("auto") == torch.device("cuda", 1)
+    # By whatever name it asks: a second lock would never come free.
+    assert choose_device("auto") == choose_device("cuda") == torch.device("cuda", 1)
     assert choose_device("cpu") == torch.device("cpu")
 
 
+def test_attention_on_a_gpu_is_not_planned_anew_for_every_shape(gpus) -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    choose_device("cpu")
+    assert torch.backends.cuda.cudnn_sdp_enabled()
+    choose_device("auto")
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.mem_efficient_sdp_enabled()
+
+
 def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
-    hold("gpu0"), hold("gpu1")
+    hold("gpu0"), hold("gpu1")  # by processes outside of the job, which cannot compute on them
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert take_gpus(2) == [0, 1]
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert choose_device("cuda") == torch.device("cuda", 0)
 
 
 def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs."""
+    """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs, were it only one."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    hold("gpu0")
+    other = hold("7-gpu0")
     assert choose_device("cuda") == torch.device("cuda", 1)
+    own_gpu.cache_clear()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    waited = []
+    monkeypatch.setattr(devices.time, "sleep", lambda _: waited.append(os.close(other)))
+    assert choose_device("cuda") == torch.device("cuda", 0) and waited
 
 
 def test_more_processes_than_gpus(gpus) -> None:
@@ -117,10 +137,46 @@ def test_more_processes_than_gpus(gpus) -> None:
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    choose_device.cache_clear()
     assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
     with pytest.raises(UserError, match="device: cuda is set, but torch sees no GPU"):
         choose_device("cuda")
+
+
+def test_a_gpu_that_cuda_cannot_start_is_named_once_and_the_run_goes_on(monkeypatch, caplog, make_environment) -> None:
+    """An old driver: NVML counts the GPU, CUDA does not start."""
+
+    def fail(index: int) -> None:
+        raise RuntimeError("The NVIDIA driver on your system is too old")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", fail)
+    devices._warn_of.cache_clear()
+    assert choose_device("auto") == choose_device("auto") == torch.device("cpu")
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "1 GPU that CUDA cannot start" in caplog.text
+    with pytest.raises(UserError, match="1 GPU that CUDA cannot start; update the driver"):
+        choose_device("cuda")
+    # The last job of the workflow describes the machine.
+    assert make_environment()["GPU"] == "1 GPU that CUDA cannot start"
+
+
+@pytest.fixture
+def make_environment() -> Callable[[], dict[str, str]]:
+    """The table of the environment, as a dictionary."""
+
+    def values() -> dict[str, str]:
+        rows = environment.numbers(Tables(*[pd.DataFrame()] * 5), engines=[], device="auto")
+        return dict(zip(rows["name"], rows["value"], strict=True))
+
+    return values
+
+
+def test_the_environment_is_described_where_linux_is_not(monkeypatch, tmp_path: Path, make_environment) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(environment, "PROCESSOR", tmp_path / "no cpuinfo")
+    found = make_environment()
+    assert found["processor"] == platform.machine() and found["processors of this job"] == str(os.cpu_count())
 
 
 def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
@@ -128,11 +184,58 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
     script = tmp_path / "share.py"
     script.write_text(TEAM, encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    environment = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
-    environment.pop("SLURM_JOB_ID", None)
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    variables = ENVIRONMENT | {"TMPDIR": str(tmp_path), "STATE": str(tmp_path / "state")}
+    variables.pop("SLURM_JOB_ID", None)
+    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert sorted(found.stdout.splitlines()) == ["0 of 2 has 1", "1 of 2 has 2"]
+
+
+FAILING = """
+import os
+from pathlib import Path
+import torch, torch.distributed as dist
+from specialized_heads.stage import UserError
+from specialized_heads.training.parallel import distributed
+leave = dist.destroy_process_group
+dist.destroy_process_group = lambda: (dist.barrier(), leave())  # as NCCL's: it waits for all ranks
+with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
+    if not context.is_main:
+        raise UserError("the disk is full; free some space and run again")
+    context.all_reduce(torch.zeros(1))  # waits for the other process, which ends
+"""
+
+
+def test_a_process_that_fails_ends_those_that_train_with_it(tmp_path: Path) -> None:
+    script = tmp_path / "fail.py"
+    script.write_text(FAILING, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    variables = ENVIRONMENT | {"STATE": str(tmp_path / "state")}
+    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    assert found.returncode != 0 and "error: the disk is full; free some space and run again" in found.stderr
+
+
+def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(gpus, hold, monkeypatch, tmp_path) -> None:
+    """The orphan stops at its next look at the folder, and frees the GPU; the state is still there to resume from."""
+    folder, waited = tmp_path / "seed1.state", []
+    monkeypatch.setattr(state, "_this_process", lambda: "the orphan")
+    state.claim(folder)
+    (folder / "state.pt").write_bytes(b"saved")
+    orphan = [hold("gpu0"), hold("gpu1")]
+
+    def orphan_looks(seconds: float) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(state, "_this_process", lambda: "the orphan")
+            with pytest.raises(UserError, match="another process has taken over"), state.finishing(folder):
+                pass
+        waited.append([os.close(descriptor) for descriptor in orphan])
+
+    monkeypatch.setattr(state, "_this_process", lambda: "the new run")
+    monkeypatch.setattr(devices.time, "sleep", orphan_looks)
+    with parallel.distributed("auto", state=folder) as (context, device):
+        assert context.is_main and device == torch.device("cuda", 0) and waited
+        state.check(folder)
+        assert (folder / "state.pt").read_bytes() == b"saved"
 
 
 @pytest.mark.parametrize(

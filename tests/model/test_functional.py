@@ -1,5 +1,8 @@
 """Dropout, softmax and the blocked loss against the library's own, in value and in gradient."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -111,3 +114,28 @@ def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
     cross_entropy(*one, labels, smoothing=0.1, ignore=0).backward()
     assert one[frozen].grad is None
     assert torch.equal(one[1 - frozen].grad, both[1 - frozen].grad)
+
+
+@pytest.mark.parametrize(("vocabulary", "rows"), [(50, 20), (500, 4)])
+def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypatch) -> None:
+    product, blocks = torch.mm, []
+
+    def mm(x: torch.Tensor, y: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+        blocks.append(len(x))
+        return product(x, y, out=out)
+
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(torch, "mm", mm)
+    monkeypatch.setattr(functional, "GPU_LOGITS", 1000)
+    monkeypatch.setattr(functional, "LOSS_ROWS", 4)
+    labels = torch.zeros(40, dtype=torch.long)
+    functional.cross_entropy(torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1)
+    assert blocks == [rows] * (40 // rows)
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
+def test_waiting_threads_sleep_unless_the_user_says_otherwise(given: dict[str, str], expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
+    said = "import os, sys, specialized_heads; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    printed = subprocess.check_output([sys.executable, "-c", said], env=environment, text=True)
+    assert printed.split() == [expected, "False"]

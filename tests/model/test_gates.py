@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from specialized_heads.model.gates import EPSILON, HardConcrete, hard, probability_open, sample
+from specialized_heads.model.gates import EPSILON, HardConcrete, draw, hard, probability_open, sample
 
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the paper's
 
@@ -61,22 +61,32 @@ def test_gradient_is_finite_everywhere_and_right_inside() -> None:
 def test_a_draw_holds_for_all_forward_passes_and_follows_from_the_generator() -> None:
     gate, twin = HardConcrete(8, log_alpha=0.0), HardConcrete(8, log_alpha=0.0)
     generator = torch.Generator().manual_seed(7)
-    gate.draw(generator)
+    draw([gate], generator)
     torch.manual_seed(0)  # the global generator has no say
-    twin.draw(torch.Generator().manual_seed(7))
+    draw([twin], torch.Generator().manual_seed(7))
     first = gate()
     assert torch.equal(first, gate())
     assert torch.equal(first, twin())
     assert len(set(first.tolist())) > 4  # one draw per head
-    gate.draw(generator)
+    draw([gate], generator)
     assert not torch.equal(first, gate())
+
+
+def test_all_gates_are_drawn_at_once_with_the_numbers_of_one_after_the_other() -> None:
+    gates = [HardConcrete(heads, log_alpha=0.0) for heads in (8, 3, 8)]
+    draw(gates, torch.Generator().manual_seed(7))
+    generator = torch.Generator().manual_seed(7)
+    for gate in gates:
+        alone = HardConcrete(len(gate.noise), log_alpha=0.0)
+        draw([alone], generator)
+        assert torch.equal(gate.noise, alone.noise)
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_fixed_gate_is_a_constant_whatever_its_log_alpha_and_noise(training: bool) -> None:
     gate = HardConcrete(3, log_alpha=0.5).train(training)
     gate.fix(torch.tensor([True, False, False]))
-    gate.draw(torch.Generator().manual_seed(1))
+    draw([gate], torch.Generator().manual_seed(1))
     assert gate().tolist() == [1.0, 0.0, 0.0]
     assert gate.decisions().tolist() == [True, False, False]
     assert gate.open_probability().tolist() == [1.0, 0.0, 0.0]

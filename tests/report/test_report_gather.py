@@ -82,13 +82,14 @@ def test_heads_have_their_relevance_by_every_rule(gathered) -> None:
     files = {f"a/heads/{name}/seed1.parquet": table for name in ("baseline", "checkpoint/update7")}
     # In another order, and with a head more.
     rules = pd.DataFrame({"type": ["encoder"] * 3, "layer": [2, 1, 1], "head": [3, 1, 2], "z_plus": [0.2, 0.1, 0.3]})
-    files["a/relevance/baseline/seed1.rules.parquet"] = rules
+    files["a/relevance/baseline/seed1.parquet"] = rules.assign(z_plus_error=rules["z_plus"] / 10)
     halves = [{"layer": 1, "top_head": 0.75}, {"layer": 2, "top_head": 0.25}]
-    files["a/relevance/baseline/seed1.rules.json"] = {"stability": {"z_plus": {"encoder": halves}}}
+    files["a/relevance/baseline/seed1.json"] = {"stability": {"z_plus": {"encoder": halves}}}
     owners = {"{corpus}/heads/{model}/seed{seed}.parquet": [("a", "baseline", 1), ("a", "checkpoint/update7", 1)]}
     rows = gathered("heads", files, owners, by_rule=["a"])
     assert rows[["layer", "head"]].values.tolist() == [[1, 1], [2, 3]] * 2
     assert rows["relevance_z_plus"].fillna(0).tolist() == [0.1, 0.2, 0, 0]
+    assert rows["relevance_z_plus_error"].fillna(0).tolist() == pytest.approx([0.01, 0.02, 0, 0])
     assert rows["halves_z_plus"].fillna(0).tolist() == [0.75, 0.25, 0, 0]
     assert rows["update"].fillna(0).tolist() == [0, 0, 7, 7]
     assert rows["functions"].map(list).tolist() == [["positional"], []] * 2

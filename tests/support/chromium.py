@@ -31,7 +31,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=300) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"].split("\n")[0]) from None
@@ -102,7 +102,7 @@ def chromium(folder: Path) -> Iterator[Browser]:
 
 def _port(log: Path, process: subprocess.Popen) -> int:
     """The port that chromedriver chose, from what it prints."""
-    for _ in range(300):
+    for _ in range(3000):
         if found := re.search(r"started successfully on port (\d+)", log.read_text()):
             return int(found[1])
         if process.poll() is not None:

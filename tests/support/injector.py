@@ -58,8 +58,8 @@ def strike(what: str, temporary: str) -> None:
             wait_for_release()
 
 
-def wait_for_release(seconds: float = 120) -> None:
-    """Wait until the test creates the file `go on`."""
+def wait_for_release(seconds: float = 1800) -> None:
+    """Wait until the test creates the file `go on`, or has long failed."""
     end = time.monotonic() + seconds
     while not (FAULTS / "go on").exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -70,7 +70,7 @@ def at_start() -> None:
     if TRAINING & set(sys.orig_argv):
         from specialized_heads.training import loop
 
-        loop.SAVE_SECONDS = 0.0
+        loop.SAVE_SECONDS, loop.SAVE_SHARE = 0.0, float("inf")
     for path in FAULTS.glob("*.json") if FAULTS.is_dir() else ():
         fault = json.loads(path.read_text(encoding="utf-8"))
         if fault.get("module") in sys.orig_argv:

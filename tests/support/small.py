@@ -54,6 +54,7 @@ def killed_at(batch: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(loop, "SAVE_SECONDS", 0.0)
+        patch.setattr(loop, "SAVE_SHARE", float("inf"))
         patch.setattr(objective, "make_batch", break_off)
         yield
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,12 @@ class Run:
     def rules(self) -> set[str]:
         """The rules whose jobs were finished."""
         return set(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)", self.printed, flags=re.MULTILINE))
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of jobs that the run lists, once, at its end."""
+        [listed] = re.findall(r"^Warnings of the jobs.*:\n((?:\S+\.log: .+\n)+)", self.printed, flags=re.MULTILINE)
+        return listed.splitlines()
 
 
 PIPED = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -110,13 +117,32 @@ def copy_tree(source: Path, target: Path) -> Path:
     return shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache"))
 
 
-def wait_for(condition: Callable[[], object], *, unless: Callable[[], object] = lambda: False) -> None:
-    """Wait until the condition holds; fail after two minutes, or if `unless` holds first."""
-    end = time.monotonic() + 120
+STALLED = 300  # seconds without any change: on a busy machine a start alone can take one
+
+
+def wait_for(
+    condition: Callable[[], object], *, unless: Callable[[], object] = lambda: False, watched: Path | None = None
+) -> None:
+    """Wait until the condition holds; fail if `unless` holds first, or if nothing below `watched` changes for five minutes."""
+    latest, moved, look = 0.0, time.monotonic(), 0.0
     while not condition():
         assert not unless(), "the process ended first"
-        assert time.monotonic() < end, "the condition did not come true in time"
+        now = time.monotonic()
+        if watched and now > look:
+            before, latest, look = latest, last_change(watched), now + 2
+            moved = now if latest > before else moved
+        assert now < moved + STALLED, "nothing has happened for five minutes"
         time.sleep(0.02)
+
+
+def last_change(folder: Path) -> float:
+    """When a file or folder below this one was changed last."""
+    latest = 0.0
+    for root, _, files in os.walk(folder):  # which passes over what vanishes meanwhile
+        for name in ("", *files):
+            with suppress(FileNotFoundError):
+                latest = max(latest, os.lstat(os.path.join(root, name)).st_mtime)
+    return latest
 
 
 @pytest.fixture

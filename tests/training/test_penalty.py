@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from specialized_heads.model.gates import HardConcrete
+from specialized_heads.model.gates import HardConcrete, draw
 from specialized_heads.pruning.collapse import remark
 from specialized_heads.training.penalty import HeadCountController, fix_largest
 
@@ -54,7 +54,7 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
     assert decisions.sum() == count
     for gate in fixed:
         gate.train()
-        gate.draw(torch.Generator().manual_seed(1))
+        draw([gate], torch.Generator().manual_seed(1))
         assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()
 
 

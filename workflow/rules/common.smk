@@ -9,6 +9,9 @@ import shlex
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+from snakemake.utils import available_cpu_count
+from snakemake_interface_logger_plugins.common import LogEvent
 
 # Stages run from the source tree: an edit takes effect at once, and in every software environment.
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
@@ -19,7 +22,11 @@ from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.kept import check_given
 from specialized_heads.experiment import figures, inputs, models, names, stages, tables
 from specialized_heads.experiment.source_code import code
-from specialized_heads.stage import UserError, one_line
+from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
+
+# `--cores all` counts the processors that a control group lets a container use only for a part of the time.
+if workflow.resource_settings.nodes is None and workflow.resource_settings.cores == available_cpu_count():
+    workflow.global_resources["_cores"] = processors()
 
 # The prefix that an importer may give this workflow moves relative paths, but not absolute ones.
 PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
@@ -129,3 +136,37 @@ def launcher(wildcards, resources):
 def stage(module, function, /, data=(), **more):
     """Parameters of a stage: its module, the hash of the code and of what else it reads beside it, and the settings."""
     return {"module": module, "code": code(module, data=data), "settings": settings(function, **more)}
+
+
+SHOWN_WARNINGS = 5  # of a job
+
+
+def warnings_of(job):
+    """The first warnings in the logs of a job, each after the path of its log."""
+    lines = []
+    for log in job.log:
+        found = warnings_in(Path(log))
+        lines += [f"{log}: {text}" for text in found[:SHOWN_WARNINGS]]
+        lines += [f"{log}: {len(found) - SHOWN_WARNINGS} more warnings"] if len(found) > SHOWN_WARNINGS else []
+    return lines
+
+
+def announce(record):
+    """Print the warnings of a job when it ends: those of the text come hours before the end of the run."""
+    if getattr(record, "event", None) == LogEvent.JOB_FINISHED:
+        for line in [line for job in workflow.dag.jobs if job.jobid == record.job_id for line in warnings_of(job)]:
+            logger.warning(f"Warning in {line}")
+    return True
+
+
+if not IMPORTED:
+    logger.addFilter(announce)
+
+
+def repeat_warnings(file=None):
+    """Print the warnings of all jobs behind what was asked for, those of kept results too; `file` gets those of `all`."""
+    lines = sorted(line for job in workflow.dag.jobs for line in warnings_of(job))
+    if lines:
+        logger.warning("\n".join(["Warnings of the jobs behind these results, by their logs:", *lines]))
+    if file and any(job.rule.name == "all" for job in workflow.dag.jobs):
+        write_file(Path(file), "".join(f"{line}\n" for line in lines))

@@ -10,6 +10,12 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.sourcecache import HostingProviderFile
 
+# Text on the command lines of jobs could not be encoded.
+if (encoding := sys.getfilesystemencoding()) != "utf-8":
+    raise WorkflowError(
+        f"the locale's encoding is {encoding}, not UTF-8; run `export PYTHONUTF8=1` and the same command again"
+    )
+
 
 def project_folder(here):
     """The project's folder, from that of this file. `workflow.basedir` is the importer's where the workflow is a module.

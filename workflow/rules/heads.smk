@@ -17,19 +17,6 @@ use rule stage as relevance with:
         **stage("heads.relevance.measure", stages.relevance),
 
 
-# By every rule of the configuration, for their comparison on the baselines.
-use rule relevance as relevance_by_rule with:
-    output:
-        "results/{experiment}/{corpus}/relevance/{model}/seed{seed}.rules.parquet",
-        report="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.rules.json",
-    log:
-        "results/{experiment}/{corpus}/logs/relevance_by_rule_{model}_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/relevance_by_rule_{model}_seed{seed}.tsv"
-    params:
-        **stage("heads.relevance.measure", stages.relevance, every=True),
-
-
 use rule stage as analyse_heads with:
     input:
         rules.importance.input[0],

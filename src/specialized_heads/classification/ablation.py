@@ -22,7 +22,7 @@ from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
-from specialized_heads.training.state import finishing
+from specialized_heads.training.state import claim, finishing
 
 CODE = ("classification", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
@@ -56,6 +56,7 @@ def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal])
 
 @stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
+    claim(files.state)  # before it may wait for a GPU that an earlier process holds, which then stops
     model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
     if files.importance:
         importance = read_table(files.importance).to_pandas()

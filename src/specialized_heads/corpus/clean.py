@@ -31,7 +31,11 @@ from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
 
 # Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.
-REASONS = ("", *FILTERS, "duplicate")
+REMEDIES = FILTERS | {"duplicate": "the first of equal pairs is kept, which may be what you want"}
+REASONS = ("", *REMEDIES)
+
+# Shares of the pairs that a filter may drop before it is warned of, and that all may drop together before it is an error.
+MUCH, MOST = 0.1, 0.9
 
 # The held-out set of a pair, as a column of few bytes.
 SETS = pd.CategoricalDtype(["", *HELD_OUT])
@@ -42,7 +46,9 @@ class Settings(Section):
 
 
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
-    """Clean a file of pairs into another one, and count the pairs; a `UserError` if no pair of the file or of a set passes.
+    """Clean a file of pairs into another one, and count the pairs.
+
+    A filter that drops many pairs is a warning; a `UserError` if nearly none of the file passes, or none of a held-out set.
 
     `groups` is the number of documents that the split stage assigns to sets.
     """
@@ -55,9 +61,15 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")
         dropped = dict(zip(REASONS, np.bincount(pairs["reason"], minlength=len(REASONS)).tolist(), strict=True))
         kept = dropped.pop("")
-        if not kept:
+        filtered = len(pairs) - kept - dropped["duplicate"]
+        if not kept or filtered >= MOST * len(pairs):
             why = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
-            raise UserError(f"{raw}: no pair of {len(pairs)} passes the filters ({why}); relax `filters`")
+            remedy = REMEDIES[max(dropped, key=dropped.__getitem__)]
+            raise UserError(f"{raw}: {filtered} of {len(pairs)} pairs do not pass the filters ({why}); {remedy}")
+        for name, count in dropped.items():
+            if count > MUCH * len(pairs):
+                said = "%s: %d of %d pairs are dropped as %s (%.0f%%); %s"
+                log.warning(said, raw, count, len(pairs), name, 100 * count / len(pairs), REMEDIES[name])
         for name in HELD_OUT:
             own = pairs["reason"][pairs["set"] == name]
             if len(own) and own.all():

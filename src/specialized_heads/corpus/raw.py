@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import read_blocks, select, write_blocks
 from specialized_heads.experiment.sources import Source
+from specialized_heads.languages import doubtful
 from specialized_heads.stage import Files, Section, UserError, atomic, command, file_hash, log, read_json, write_json
 
 # Models of all seeds share the corpus, so the sample must not depend on a seed.
@@ -68,6 +69,8 @@ def main(files: Files, settings: Settings) -> None:
 
     dropped: Counter[str] = Counter()
     languages = (settings.source_language, settings.target_language)
+    for warning in filter(None, map(doubtful, languages)):
+        log.warning("language: %s", warning)
     with atomic(files.output) as everything:
         rows = write_blocks(everything, reader.read(source, files.resource, languages=languages, counts=dropped))
         held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]

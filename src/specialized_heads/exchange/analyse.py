@@ -6,6 +6,7 @@ and no head can be syntactic.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
-from specialized_heads.corpus.readers.local import text_lines
+from specialized_heads.corpus.readers.local import plain_lines
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import CONFIG
@@ -74,8 +75,8 @@ def analyse(
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
     if output.samefile(folder):
         raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
-    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else text_lines(text))
-    targets = _sentences(translations, text_lines(translations)) if translations else None
+    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text))
+    targets = _sentences(translations, plain_lines(translations)) if translations else None
     if targets is not None and len(targets) != len(sources):
         raise stage.UserError(
             f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"
@@ -116,14 +117,16 @@ def analyse(
         given = {"resource": trees} if trees else {}
         _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    measured = {"rules": Heads().relevance_rules[:1], "device": device}
+    default = Heads()
+    measured = {"rules": default.relevance_rules[:1], "predictions": default.relevance_predictions}
+    measured |= {"seed": 1, "device": device}
     outputs = {"output": relevance, "report": output / "relevance.json"}
     _run("heads.relevance.measure", measured, model=weights, dev=tokens, **outputs)
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run("heads.analyse", job | {"heads": Heads().model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
+    _run("heads.analyse", job | {"heads": default.model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
@@ -179,11 +182,19 @@ def _words(line: str) -> list[Word]:
 
 
 def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
-    """Run a stage; its last line of error becomes a `UserError`."""
+    """Run a stage, on one thread, as Snakemake does; its last line of error becomes a `UserError`.
+
+    On a terminal the stage itself shows its progress and its error.
+    """
     options = [part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))]
     print(f"{module} ...", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    shown = sys.stderr.isatty()
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    stderr = None if shown else subprocess.PIPE
+    done = subprocess.run(command, stderr=stderr, env=environment, text=True, check=False)
+    if done.returncode and shown:
+        raise stage.UserError(f"{module} failed; its error is the line above")
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise stage.UserError(f"{module}: {last.removeprefix('error: ')}")

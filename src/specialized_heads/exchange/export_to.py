@@ -65,10 +65,8 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
 
 
 def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> None:
-    try:
+    with stage.optional("ctranslate2"):
         from specialized_heads.exchange import ctranslate
-    except ImportError:
-        raise stage.UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
     a = translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]

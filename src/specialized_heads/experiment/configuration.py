@@ -15,18 +15,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from specialized_heads.experiment import sections
 from specialized_heads.experiment.classification import LABELS, SIZES, Classification, Task
 from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
+from specialized_heads.languages import known
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
 FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
-LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
+# The code of a language becomes part of addresses and paths.
+Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"), AfterValidator(known)]
 # Suffixes of the files beside these folders, and under results/.
 FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".yaml", ".zip")
 
@@ -47,8 +49,8 @@ class Corpus(Section):
     """One parallel corpus and the part of the study that runs on it."""
 
     source: Source
-    source_language: str = Field("en", pattern=LANGUAGE, description="of the side that is parsed and analysed")
-    target_language: str = Field(pattern=LANGUAGE, description="language code, such as ru, pt_BR or zh-Hant")
+    source_language: Language = Field("en", description="of the side that is parsed and analysed")
+    target_language: Language = Field(description="language code, such as ru, pt_BR or zh-Hant")
     title: Title = Field(description="display name in figures and tables")
     filters: sections.Filters = sections.Filters()
     split: sections.Split = sections.Split()

@@ -149,7 +149,9 @@ def _check_imported(experiment: Experiment, corpus: str, place: str) -> None:
     merged, override = experiment.for_corpus(corpus), experiment.corpora[corpus].override
     others = [values for values in experiment.corpora.values() if values.baseline is None]
     for name in ("vocabulary", "model"):
-        keys = set(override.get(name, ())) | (set() if others else getattr(experiment, name).model_fields_set)
+        # Not the keys that were set: the configuration that a run writes has all keys.
+        common = getattr(experiment, name).model_dump(exclude_defaults=True)
+        keys = set(override.get(name, ())) | (set() if others else common.keys())
         if keys := keys - {"dropout"}:
             raise UserError(f"{place}: an imported model has its own {name}; remove {name}.{min(keys)}")
     if merged.vocabulary.preprocess != "none":

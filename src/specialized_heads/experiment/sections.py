@@ -15,7 +15,11 @@ class Filters(Section):
     """Choice of sentence pairs. Words are separated by white space."""
 
     max_words: int = Field(100, ge=1, description="maximum length, words")
-    max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
+    max_ratio: float = Field(
+        3.0,
+        ge=1,
+        description="maximum ratio of the two lengths, in letters; Chinese, Japanese and Korean ones count 2.5",
+    )
 
 
 class Split(Section):
@@ -235,6 +239,9 @@ class Heads(Section):
         min_length=1,
         description="the first for all results, all for the table relevance; z_plus: positive contributions only, as in the code "
         "of 2019; epsilon: weight ratios (appendix A)",
+    )
+    relevance_predictions: int = Field(
+        3000, ge=1, description="predictions for the development set, drawn by seed, over which relevance is averaged"
     )
     checkpoints: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [], description="updates of the baseline's training at which its heads are analysed too"

@@ -87,7 +87,9 @@ class Local(Section):
         given = tuple(path is not None for path in (self.path, self.source_path, self.target_path))
         if given not in ((True, False, False), (False, True, True)):
             raise ValueError("give either path, or source_path and target_path")
-        if "columns" in self.model_fields_set and not (self.path or self.dev or self.test or self.analysis):
+        # Not whether columns were set: a stage gets all keys, also those left at their defaults.
+        others = self.columns != type(self).model_fields["columns"].default
+        if others and not (self.path or self.dev or self.test or self.analysis):
             raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
         if len(set(self.files().values())) < len(self.files()):
             raise ValueError(

@@ -142,10 +142,11 @@ def device(experiment: Experiment, /, **_: str) -> Settings:
     return {"device": experiment.device}
 
 
-def relevance(experiment: Experiment, /, *, corpus: str, every: bool = False, **_: str) -> Settings:
-    """By the first rule or, for the table that compares them, by `every` one."""
-    rules = experiment.for_corpus(corpus).heads.relevance_rules
-    return {"rules": rules if every else rules[:1], "device": experiment.device}
+def relevance(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
+    """By the first rule and, for the table that compares them on the baselines, by all others there."""
+    heads = experiment.for_corpus(corpus).heads
+    rules = heads.relevance_rules if model == "baseline" else heads.relevance_rules[:1]
+    return {"rules": rules, "predictions": heads.relevance_predictions} | _job(experiment, seed)
 
 
 # The keys of the section `heads` that functions depend on.

@@ -14,7 +14,7 @@ ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
 SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
 SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
 RELATIONS = "{corpus}/parses/relations.parquet"
-BY_RULE = "{corpus}/relevance/{model}/seed{seed}.rules."
+RELEVANCE = "{corpus}/relevance/{model}/seed{seed}."
 
 
 def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
@@ -54,7 +54,7 @@ def files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
             owners |= sources(experiment, "logs") | {"{corpus}/baselines.json": tasks(experiment)}
         case "heads":
             baselines = runs(experiment, by_rule(experiment), "baseline")
-            owners |= {BY_RULE + ending: baselines for ending in ("parquet", "json")}
+            owners |= {RELEVANCE + ending: baselines for ending in ("parquet", "json")}
     return [path for pattern, models in owners.items() for path in paths(experiment, pattern, models)]
 
 

@@ -17,7 +17,9 @@ from specialized_heads.tables import HEAD, read_table
 def table_schema(relations: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    columns += [(name, pa.float64()) for name in ("relevance", "confidence", "entropy", "eos_weight")]
+    columns += [
+        (name, pa.float64()) for name in ("relevance", "relevance_error", "confidence", "entropy", "eos_weight")
+    ]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
     columns += [(f"share_{offset:+d}", pa.float64()) for offset in positional.NEIGHBOURS]
@@ -29,17 +31,18 @@ def table_schema(relations: list[str]) -> pa.Schema:
     return pa.schema(columns)
 
 
-def read_relevance(path: Any) -> dict[tuple[str, int, int], float]:
-    """Read a table of the relevance stage: the relevance of each (type, layer, head) by the first rule."""
+def read_relevance(path: Any) -> dict[tuple[str, int, int], tuple[float, float]]:
+    """Read a table of the relevance stage: by the first rule, the relevance of each (type, layer, head) and its error."""
     table = read_table(path)
     rule = next(name for name in table.column_names if name not in HEAD)
-    return {tuple(head): value for *head, value in zip(*(table[name].to_pylist() for name in (*HEAD, rule)))}
+    columns = (table[name].to_pylist() for name in (*HEAD, rule, f"{rule}_error"))
+    return {(kind, layer, head): found for kind, layer, head, *found in zip(*columns)}
 
 
 def head_rows(
     model: Transformer,
     counted: Counted,
-    relevance: dict[tuple[str, int, int], float],
+    relevance: dict[tuple[str, int, int], tuple[float, float]],
     settings: Heads,
     *,
     seed: int,
@@ -54,7 +57,8 @@ def head_rows(
         for number, (layer, head) in enumerate(maps.head_numbers(model, kind)):
             counts = counted.offsets[kind][number]
             place = positional.preferred(kind, counts, possible)
-            row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[kind, layer, head]}
+            row = {"type": kind, "layer": layer, "head": head}
+            row |= dict(zip(("relevance", "relevance_error"), relevance[kind, layer, head]))
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}
             row |= {"positional_offset": place.offset, "positional_share": place.share}
             if place.offset is not None:

@@ -1,8 +1,8 @@
 """Choose a stage's device and precision, and keep concurrent jobs on one workstation off each other's GPUs.
 
 Snakemake counts GPUs (`resources: gpu=2`) but does not assign them. A stage therefore locks the first free GPU, by a file
-named after it, and waits if none is free. The operating system releases the lock when the process ends for any reason. A
-Slurm job sees only its own GPUs, so nothing is locked there.
+named after it, and waits if none is free. The operating system releases the lock when the process ends for any reason. The locks
+of a Slurm job are its own: a job sees no other's GPUs, but Snakemake may run several stages inside of one.
 """
 
 import fcntl
@@ -24,22 +24,55 @@ BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags in PROCESSOR of instructions
 WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
 
 
-@cache
 def choose_device(name: str) -> torch.device:
     """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it ends."""
-    if not use_gpu(name):
-        return torch.device("cpu")
+    return own_gpu() if use_gpu(name) else torch.device("cpu")
+
+
+@cache
+def own_gpu() -> torch.device:
+    """The GPU of this process, the first free one when it is first asked for."""
     [index] = take_gpus(1)
+    return prepare_gpu(index)
+
+
+def prepare_gpu(index: int) -> torch.device:
+    """Make this GPU the current one of the process."""
     torch.cuda.set_device(index)
+    # From torch 2.11 on, Hopper and Blackwell prefer cuDNN's attention, which plans every new shape anew: tens of milliseconds
+    # to a second for each of the thousands of shapes of an epoch. The memory-efficient kernel takes our masks.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return torch.device("cuda", index)
 
 
 def use_gpu(name: str) -> bool:
     """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; `cuda` without one is a `UserError`."""
-    available = name != "cpu" and torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise UserError("device: cuda is set, but torch sees no GPU; set device: cpu or auto")
-    return available
+    if name == "cpu":
+        return False
+    if torch.cuda.is_available():
+        return True
+    unusable = idle_gpus()
+    if name == "cuda":
+        seen = f"this machine has {unusable}; update the driver" if unusable else "torch sees no GPU"
+        raise UserError(f"device: cuda is set, but {seen}; or set device: cpu or auto")
+    if unusable:
+        _warn_of(unusable)
+    return False
+
+
+def idle_gpus() -> str:
+    """The GPUs that the driver counts but CUDA cannot start, as when it is too old for this torch; "" for none."""
+    count = 0 if torch.cuda.is_available() else torch.cuda.device_count()
+    return f"{count} GPU{'s' * (count > 1)} that CUDA cannot start" if count else ""
+
+
+@cache  # once per process
+def _warn_of(unusable: str) -> None:
+    log.warning(
+        "computing on the CPU: this machine has %s (is the driver too old for torch %s?)",
+        unusable,
+        torch.__version__,
+    )
 
 
 def matmul_precision(precision: str, device: torch.device) -> str:
@@ -68,10 +101,9 @@ def take_gpus(number: int) -> list[int]:
     visible = torch.cuda.device_count()
     if number > visible:
         raise UserError(f"{number} processes need a GPU each, but torch sees {visible}; give the job gpu={visible}")
-    if number == visible and "SLURM_JOB_ID" in os.environ:  # all of the job's; otherwise job steps may share them
-        return list(range(number))
     # CUDA_VISIBLE_DEVICES renumbers the GPUs; their UUIDs stay the same.
-    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(visible)]
+    uuids = [str(torch.cuda.get_device_properties(index).uuid) for index in range(visible)]
+    names = ["-".join(filter(None, [os.environ.get("SLURM_JOB_ID"), uuid])) for uuid in uuids]
     return lock(names, number, folder=Path(tempfile.gettempdir()))
 
 

@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-# Rows of logits held at once; on a CPU, (rows, V) in float32 should fit into the cache.
+# Logits are held for this many labels at once. On a CPU, those of a small vocabulary fit into the cache; on a GPU, few large
+# products are faster, and their logits, in float32, take 256 MB at most (except of vocabularies above 262,144).
 LOSS_ROWS = 256
-GPU_LOSS_ROWS = 8192
+GPU_LOGITS = 2**26
 LANES = 16  # floats in a vector register; PyTorch's softmax computes shorter rows one number at a time
 
 
@@ -153,7 +154,7 @@ class _CrossEntropy(torch.autograd.Function):
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
         bias_gradient = torch.zeros_like(bias, dtype=torch.float32) if want_bias else None
-        rows = GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS
+        rows = max(LOSS_ROWS, GPU_LOGITS // size) if states.is_cuda else LOSS_ROWS
         logits = torch.empty(min(rows, len(states)), size, dtype=states.dtype, device=states.device)
         probabilities = torch.empty_like(logits, dtype=torch.float32)
         for start in range(0, len(states), rows):

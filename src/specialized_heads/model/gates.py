@@ -24,11 +24,6 @@ class HardConcrete(nn.Module):
         self.register_buffer("fixed", torch.full((heads,), torch.nan))
         self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
 
-    def draw(self, generator: torch.Generator) -> None:
-        """Draw u ~ U(ε, 1-ε) for every head, to be used by all forward passes until the next draw."""
-        u = torch.rand(self.noise.shape, generator=generator)
-        self.noise.copy_(EPSILON + (1 - 2 * EPSILON) * u)
-
     def fix(self, decisions: Tensor) -> None:
         """Turn each gate into a constant: 1 where `decisions` (H,) is true, else 0."""
         self.fixed.copy_(decisions)
@@ -46,6 +41,20 @@ class HardConcrete(nn.Module):
         if self.training:
             return torch.where(self.fixed.isnan(), sample(self.log_alpha, self.noise), self.fixed)
         return self.decisions().float()
+
+
+def draw(gates: list[HardConcrete], generator: torch.Generator) -> None:
+    """Draw u ~ U(ε, 1-ε) for every head, to be used by all forward passes until the next draw.
+
+    Random numbers come from the CPU, so that every device has the same, and go to a GPU in one piece.
+    """
+    sizes = [len(gate.noise) for gate in gates]
+    u = EPSILON + (1 - 2 * EPSILON) * torch.rand(sum(sizes), generator=generator)
+    device = gates[0].noise.device
+    if device.type == "cuda":
+        u = u.pin_memory().to(device, non_blocking=True)
+    for gate, noise in zip(gates, u.split(sizes), strict=True):
+        gate.noise.copy_(noise)
 
 
 class Mask(nn.Module):

@@ -20,7 +20,7 @@ from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.tables import HEAD, read_columns, write_table
-from specialized_heads.training.state import finishing
+from specialized_heads.training.state import claim, finishing
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
@@ -55,6 +55,7 @@ def write_scores(
             `output`; `state`, a folder for finished translations, from which a run resumes.
         schema: of the table.
     """
+    claim(files.state)  # before it may wait for a GPU that an earlier process holds, which then stops
     network = load_on(files.model, settings.device)
     computed = {"device": network.device.type, "torch": torch.__version__}
     stamp = fingerprint(

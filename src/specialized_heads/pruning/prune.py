@@ -132,7 +132,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
+    with distributed(settings.device, state=files.state) as (context, device):
         run = {"state": files.state, "records": files.records, "context": context}
         used = train(model.to(device), plan, data, penalty=penalty, **run)
         if not context.is_main:
@@ -156,7 +156,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         }
         stage.log.info("%d of %d heads kept; log α above 0: %d", kept, whole, open_)
         if text:
-            stage.log.info("%s", text)
+            stage.log.warning("%s", text)
         summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:

@@ -93,13 +93,13 @@ def log(path: Path) -> pd.DataFrame:
 
 
 def with_rules(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The heads of a baseline with `relevance_<rule>`, and how often the `halves_<rule>` of a set agree on a layer's top head."""
-    rules = read_table(path).to_pandas()
-    layers = stage.read_json(path.with_suffix(".json"))["stability"]
-    for rule in rules.columns.drop(["type", "layer", "head"]):
-        agreement = {(kind, each["layer"]): each["top_head"] for kind, rows in layers[rule].items() for each in rows}
+    """The heads of a baseline with `relevance_<rule>`, its standard error `relevance_<rule>_error`, and how often the
+    `halves_<rule>` of a set agree on a layer's top head.
+    """
+    rules = read_table(path).to_pandas().set_index(["type", "layer", "head"]).add_prefix("relevance_").reset_index()
+    for rule, layers in stage.read_json(path.with_suffix(".json"))["stability"].items():
+        agreement = {(kind, each["layer"]): each["top_head"] for kind, rows in layers.items() for each in rows}
         rules[f"halves_{rule}"] = [agreement.get(layer) for layer in zip(rules["type"], rules["layer"])]
-        rules = rules.rename(columns={rule: f"relevance_{rule}"})
     return table.merge(rules, on=["type", "layer", "head"], how="left")
 
 
@@ -127,7 +127,7 @@ def rows_of(settings: Settings, results: Path, pattern: str, owner: tuple[str, s
         case _:
             frame = read_table(path).to_pandas()
     if settings.table == "heads" and name == "baseline" and corpus in settings.by_rule:
-        frame = with_rules(frame, results / corpus / "relevance" / name / f"seed{seed}.rules.parquet")
+        frame = with_rules(frame, results / corpus / "relevance" / name / f"seed{seed}.parquet")
     keys = {"experiment": settings.experiment, "corpus": corpus} | settings.corpora[corpus] | of_model
     # A record of a training has its own update.
     return frame.assign(**{key: value for key, value in keys.items() if key not in frame})

@@ -29,7 +29,7 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
-from specialized_heads.model.gates import HardConcrete, expected_open, probability_open
+from specialized_heads.model.gates import HardConcrete, draw, expected_open, probability_open
 from specialized_heads.model.transformer import Network
 from specialized_heads.stage import UserError, code_hash, disk_errors, log, progress
 from specialized_heads.training import state as run_state
@@ -40,7 +40,8 @@ from specialized_heads.training.parallel import DistributedContext
 from specialized_heads.training.penalty import Penalty
 from specialized_heads.training.plan import Data, Plan
 
-SAVE_SECONDS = 60.0
+SAVE_SECONDS = 60.0  # between two states, or more:
+SAVE_SHARE = 0.02  # of the time goes into writing them at most
 
 
 def train(
@@ -76,6 +77,7 @@ def train(
     fingerprint = _fingerprint(model, plan, data, penalty, context, run.matmul_precision)
     run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
+    interval = SAVE_SECONDS
     model.train()
     run.working.train()
     log_file = records if context.is_main else Path(os.devnull)
@@ -83,7 +85,7 @@ def train(
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
         for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
             run.step(batches)
-            due = any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates))
+            due = any(run.update % every == 0 for every in (plan.log_every, plan.evaluate_every, plan.updates))
             if due or run.update in plan.checkpoints:
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 record = run.record()
@@ -93,9 +95,11 @@ def train(
                     stream.flush()
                     log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
                 started, tokens_before = time.monotonic(), run.tokens
-            if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
+            if context.is_main and time.monotonic() - saved > interval and run.update < plan.updates:
+                before = time.monotonic()
                 run.save(fingerprint)
                 saved = time.monotonic()
+                interval = max(SAVE_SECONDS, (saved - before) / SAVE_SHARE)
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
@@ -203,8 +207,8 @@ class _Run:
 
     def step(self, update: "_Update") -> None:
         """Make one update from its micro-batches, normalised by their total number of units."""
-        for gate in self.gates:
-            gate.draw(self.gate_noise)
+        if self.gates:
+            draw(self.gates, self.gate_noise)
         self.gradient.zero_()
         losses = self.pool.map(lambda pair: self.gradients(*pair, update.tokens), update.batches)
         for loss, gradients in losses:  # in a fixed order, whichever finishes first

@@ -40,9 +40,13 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()  # holds for the calling thread only
     def _update(self, weight: Tensor, rate: float) -> None:
+        """Update one matrix from the rows and columns that have a gradient."""
         # Rows and columns without a gradient, as of a head whose gate is closed, are as if absent: to orthogonalise what is left
         # of their momentum would move them as far as the others, in a direction that is mostly noise.
         rows, columns = (weight.grad.abs().amax(dim) != 0 for dim in (1, 0))
+        if weight.is_cuda:
+            self._update_masked(weight, rows, columns, rate)
+            return
         if not rows.any():
             return
         place = ... if rows.all() and columns.all() else (rows.nonzero(), columns.nonzero()[:, 0])
@@ -58,6 +62,18 @@ class Muon(torch.optim.Optimizer):
         moved = weight[place].add_(direction, alpha=-step)
         if place is not ...:  # where the parts are copies
             state["momentum"][place], weight[place] = average, moved
+
+    def _update_masked(self, weight: Tensor, rows: Tensor, columns: Tensor, rate: float) -> None:
+        """As `_update`, but absent rows (R,) and columns (C,) are zeros: a GPU need not tell the host how many there are."""
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+        present = rows[:, None] & columns
+        average = state["momentum"].lerp(weight.grad, 1 - MOMENTUM)
+        state["momentum"].copy_(torch.where(present, average, state["momentum"]))
+        direction = orthogonalise((weight.grad.lerp(average, MOMENTUM) * present).to(self.precision))
+        step = rate * (rows.sum() / columns.sum().clamp(min=1)).clamp(min=1.0) ** 0.5
+        weight.sub_(step * direction)
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:

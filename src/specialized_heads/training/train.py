@@ -66,7 +66,7 @@ def train_and_save(
     """
     plan = Plan(seed=seed, checkpoints=tuple(moments), **training.model_dump())
     data = load_data(files.train, files.dev)
-    with distributed(device) as (context, device_):
+    with distributed(device, state=files.state) as (context, device_):
         used = train(model.to(device_), plan, data, state=files.state, records=files.records, context=context)
         if context.is_main:
             described = {**files.settings, "matmul_precision": used, **described, "data_hash": data.hash}

@@ -63,6 +63,18 @@ def test_a_line_with_a_tab_missing_is_counted_and_not_taken_for_a_pair(tmp_path:
     assert (len(rows), counts) == (20, {"other_columns": 2})
 
 
+def test_quotes_brackets_and_tags_of_a_text_itself_are_kept(tmp_path: Path) -> None:
+    path, texts = (
+        tmp_path / "own.tsv",
+        ['"Yes."', '"Yes," he said, "and no."', "<laughs>", "[Music]", "{a}", '5"', "A cat.", "A dog."],
+    )
+    path.write_text("".join(f"{text}\tx{text}\n" for text in texts))
+    assert [row[:2] for row in read(path=path)] == [(text, f"x{text}") for text in texts]
+    # Single cells of another file, quoted as a CSV writer does, in a text that has quotes of its own.
+    path.write_text("".join(f"{text}\tx\n" for text in [*texts, '"He said ""hi""."']))
+    assert len(read(path=path)) == 9
+
+
 def test_two_texts(tmp_path: Path) -> None:
     source, target = tmp_path / "x.en", tmp_path / "x.ru"
     source.write_text("A cat.\n\nA dog.\n\n")

@@ -91,7 +91,7 @@ def open_packed(path: Path) -> BinaryIO:
 
 
 def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The files of an archive in order, without folders and links: name and bytes."""
+    """The files of an archive in order: name and bytes. Folders, links and what macOS adds (`._name`) are left out."""
     files = _zip_files(path) if path.suffix.lower() == ".zip" else _tar_files(path)
     while True:
         with refuse_damage(path):
@@ -99,7 +99,8 @@ def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
         if found is None:
             return
         name, stream, packed = found[0].removeprefix("./"), *found[1:]
-        yield name, _unpacked(stream, path=path, name=f"{path}: {name}", packed=packed)
+        if not name.rpartition("/")[2].startswith("._"):
+            yield name, _unpacked(stream, path=path, name=f"{path}: {name}", packed=packed)
 
 
 def _zip_files(path: Path) -> Iterator[tuple[str, BinaryIO, int]]:

@@ -5,7 +5,8 @@ files of pairs too. Of an analysis set only the source side is used, so it may h
 `columns` says which columns are read; the others are ignored.
 
 Blank lines and lines with another number of columns than the first (a tab inside a text, or none) are not pairs; they are
-counted. Many such lines mean that the first line is another (a header), and are an error.
+counted. Many such lines mean that the first line is another (a header), and are an error. So are texts in another format: JSON,
+XML or SGML, or cells that a CSV writer has quoted.
 """
 
 from collections import Counter
@@ -21,6 +22,13 @@ from specialized_heads.stage import UserError
 UNFILTERED = ("dev", "test")
 LONGEST = 10 * MAX_CHARACTERS  # of a text of these sets: attention takes memory with the square of its length
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
+QUOTED = "quotes of a CSV writer"
+REMEDIES = {  # for texts in another format
+    "JSON": "write the texts alone, one per line",
+    "markup (XML or SGML)": "write the texts without tags, one per line",
+    "several columns": "write one text per line; only files of pairs have columns",
+    QUOTED: "remove them with Python's csv module, as docs/data.md shows",
+}
 
 
 def read(source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
@@ -47,6 +55,7 @@ def _pairs(
     """
     required = columns[:1] if set_ == "analysis" else columns[:2]
     width, read, others, lettered = 0, 0, [], set()
+    sides = (_Formats(), _Formats())
     for number, line in enumerate(text_lines(path), start=1):
         if not line.strip():
             counts["blank_line"] += 1
@@ -76,6 +85,8 @@ def _pairs(
             said = f"{most:,} characters; held-out sets are not filtered, and no text may have more than {LONGEST:,}"
             raise UserError(f"{path}: line {number}: {said}")
         lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
+        for side, text in zip(sides, (source, target)):
+            side.add(text)
         yield source, target, document
     if len(others) > MOST_OTHER * read:
         raise UserError(
@@ -87,6 +98,58 @@ def _pairs(
     if numbers := sorted(set(required) - lettered):
         remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
         raise UserError(f"{path}: column {numbers[0]} has no letter in any line; {remedy}")
+    for column, side in zip(columns, sides):
+        side.check(f"{path}: column {column}")
+
+
+class _Formats:
+    """The formats in which the texts of a file or column are written."""
+
+    def __init__(self) -> None:
+        self.texts, self.doubled = 0, 0
+        self.counts, self.first = Counter[str](), dict[str, str]()
+
+    def add(self, text: str) -> None:
+        if text := text.strip():
+            form = self._format(text)
+            self.texts += 1
+            self.doubled += form == QUOTED and '""' in text[1:-1]
+            self.counts[form] += 1
+            self.first.setdefault(form, text)
+
+    @staticmethod
+    def _format(text: str) -> str:
+        """One of `REMEDIES`, "other quotes", or empty."""
+        ends, inside = text[0] + text[-1], text[1:-1]
+        if ends in ("{}", "[]") and inside.lstrip().startswith('"'):
+            return "JSON"
+        if ends == "<>" and (inside[:1].isalpha() or inside[:1] in ("/", "!", "?")):
+            return "markup (XML or SGML)"
+        if "\t" in text:
+            return "several columns"
+        if '"' not in text:
+            return ""
+        return QUOTED if ends == '""' and '"' not in inside.replace('""', "") else "other quotes"
+
+    def check(self, name: str) -> None:
+        """Raise `UserError` if most texts are in another format, or if their quotes are those of a CSV writer.
+
+        A CSV writer puts a text that has quotes into quotes and doubles those inside; it may put all others into quotes too.
+        """
+        for form, remedy in REMEDIES.items():
+            doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
+            if doubled or 2 * self.counts[form] > self.texts:
+                said = f"{form} in {self.counts[form]} of {self.texts} texts, such as {self.first[form][:40]!r}"
+                raise UserError(f"{name}: {said}; {remedy}")
+
+
+def plain_lines(path: Path) -> Iterator[str]:
+    """The lines of a file of texts, one per line, as `text_lines` gives them; another format is a `UserError` at the end."""
+    texts = _Formats()
+    for line in text_lines(path):
+        texts.add(line)
+        yield line
+    texts.check(str(path))
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -105,7 +168,9 @@ def text_lines(path: Path) -> Iterator[str]:
 def _two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
     """The pairs of two texts; line i of one translates line i of the other."""
     remedy, empty = "line i of one must translate line i of the other", True
-    for first, second in aligned(text_lines(source), text_lines(target), name=f"{source} and {target}", remedy=remedy):
+    for first, second in aligned(
+        plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy
+    ):
         if first.strip() or second.strip():
             empty = False
             yield first, second, ""

@@ -1,13 +1,13 @@
-"""Relevance of each head averaged over the generation steps of a set, how well it is conserved, and how stable it is."""
+"""Relevance of each head averaged over generation steps of a set: its error, how well it is conserved, and how stable it is."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, cut
-from specialized_heads.heads.relevance.propagate import propagate
+from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
@@ -16,63 +16,115 @@ from specialized_heads.training.batching import make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
 BATCH_FLOATS = 1_000_000
+GPU_BATCH_FLOATS = 2**24
 SPLITS = 100  # random halves of a set that stability compares
 
 
 @dataclass(frozen=True)
 class Average:
-    """Relevance over a set of N sentences.
+    """Relevance by one rule over generation steps of a set of N sentences.
 
     heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the heads of the layer (A.3).
-    sums: the same, summed over the steps of each sentence (N, H).
-    steps: generation steps of each sentence (N,), EOS included; forced target tags are not predictions.
+    errors: standard errors of these means (H,), with sentences as the independent units; NaN for a single sentence.
+    sums: the same as `heads`, summed over the steps of each sentence (N, H).
+    steps: number of steps of each sentence (N,).
     conservation: per level, from the logit down, the median and the largest |total - 1| over steps.
     """
 
     heads: dict[tuple[str, int], np.ndarray]
+    errors: dict[tuple[str, int], np.ndarray]
     sums: dict[tuple[str, int], np.ndarray]
     steps: np.ndarray
     conservation: dict[str, dict[str, float]]
 
 
-def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Average:
-    """Mean relevance of each head over all generation steps of a set (section 4).
+def average_relevance(
+    model: Transformer, store: TokenStore, *, rules: Sequence[str], predictions: int, seed: int
+) -> dict[str, Average]:
+    """Mean relevance of each head over drawn generation steps of a set (section 4), the same steps for each rule.
 
-    At each step the relevances of the heads of a layer are divided by the sum of their absolute values; a layer that no
-    relevance reaches counts as 0.
+    A step predicts a token or EOS; forced target tags are not predictions. At each step the relevances of the heads of a layer
+    are divided by the sum of their absolute values; a layer that no relevance reaches counts as 0.
+
+    Args:
+        predictions: number of steps to draw; a set with fewer is used whole.
     """
-    how = Rule.named(rule)
-    sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions()}
-    sums = {key: torch.zeros(len(store), heads, dtype=torch.float64) for key, heads in sizes.items()}
-    deviations: dict[str, list[Tensor]] = {}
-    longest = np.maximum(store.source_lengths, store.target_lengths) + 1
-    order = np.argsort(longest, kind="stable")
     tags = len(store.tokens.target_tags)
+    sentence, position = draw(store.target_lengths - tags + 1, number=predictions, seed=seed)
+    position += tags
+    last = np.zeros(len(store), np.int64)
+    np.maximum.at(last, sentence, position)
+    longest = np.maximum(store.source_lengths, last) + 1
+    order = np.lexsort((position, sentence, longest[sentence]))
+    sentence, position = sentence[order], position[order]
     widest = max(model.architecture.feed_forward, model.architecture.width)
-    for sentences in progress(cut(longest[order] ** 2, order, BATCH_FLOATS // widest), what=rule, unit="batch"):
-        batch = make_batch(store, sentences).to(model.device)
-        positions = max(batch.source.shape[1], batch.target_in.shape[1])
-        at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, except for long sentences
-        for start in range(tags, batch.target_in.shape[1], at_once):
-            result = propagate(model, batch, rule=how, steps=slice(start, start + at_once))
-            for key, heads in result.heads.items():
-                if not heads[result.steps].isfinite().all():
-                    raise UserError(
-                        f"heads.relevance_rules: {rule}: the relevance of {key[0]} layer {key[1] + 1} is not finite; choose "
-                        "another rule"
-                    )
-                heads = torch.where(result.steps[..., None], heads.double(), 0.0)  # (B, steps, H)
-                scale = heads.abs().sum(-1, keepdim=True)
-                sums[key][sentences] += torch.where(scale > 0, heads / scale, 0.0).sum(1).cpu()
-            for level, value in result.totals.items():
-                deviations.setdefault(level, []).append((value[result.steps] - 1).abs().cpu())
+    floats = BATCH_FLOATS if model.device.type == "cpu" else GPU_BATCH_FLOATS
+    pieces = cut(longest[sentence], np.arange(len(sentence)), floats // widest)
+    parts = []
+    for piece in progress(pieces, what="relevance", unit="batch"):
+        sentences, rows = np.unique(sentence[piece], return_inverse=True)
+        batch = make_batch(store, sentences)
+        # No step sees what follows its prefix.
+        batch = replace(batch, target_in=batch.target_in[:, : last[sentences].max() + 1]).to(model.device)
+        steps = [torch.from_numpy(x).to(model.device, non_blocking=True) for x in (rows, position[piece])]
+        parts.append(propagate(model, batch, rules=list(map(Rule.named, rules)), rows=steps[0], positions=steps[1]))
+    keys = [(attention.kind, attention.layer) for attention in model.attentions()]
+    return {
+        rule: summarise(rule, [part[number] for part in parts], keys, sentence, size=len(store))
+        for number, rule in enumerate(rules)
+    }
+
+
+def draw(steps: np.ndarray, *, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw generation steps without replacement, each with the same probability, spread over sentences and positions.
+
+    Every k-th step is drawn from the sentences in random order, so that a sentence has its part to within one step.
+
+    Args:
+        steps: of each sentence (N,).
+
+    Returns:
+        sentence and position, from 0, of each drawn step, in order.
+    """
+    sentence = np.repeat(np.arange(len(steps)), steps)
+    position = np.arange(len(sentence)) - np.repeat(np.cumsum(steps) - steps, steps)
+    if number < len(sentence):
+        random = np.random.default_rng(seed)
+        shuffled = np.argsort(random.permutation(len(steps))[sentence], kind="stable")
+        places = (np.arange(number) + random.random()) * len(sentence) / number
+        chosen = np.sort(shuffled[places.astype(np.int64)])
+        sentence, position = sentence[chosen], position[chosen]
+    return sentence, position
+
+
+def summarise(
+    rule: str, parts: list[Relevance], keys: list[tuple[str, int]], sentence: np.ndarray, *, size: int
+) -> Average:
+    """Average the relevance of the steps of all batches, given the sentence of each (steps,) and the number of sentences."""
+    steps = np.bincount(sentence, minlength=size)
+    clusters = np.count_nonzero(steps)
+    heads, errors, sums = {}, {}, {}
+    for kind, layer in keys:
+        relevance = torch.cat([part.heads[kind, layer] for part in parts]).double().cpu().numpy()
+        if not np.isfinite(relevance).all():
+            raise UserError(
+                f"heads.relevance_rules: {rule}: the relevance of {kind} layer {layer + 1} is not finite; choose another rule"
+            )
+        scale = np.abs(relevance).sum(1, keepdims=True)
+        shares = np.divide(relevance, scale, out=np.zeros_like(relevance), where=scale > 0)
+        total = np.zeros((size, shares.shape[1]))
+        np.add.at(total, sentence, shares)
+        mean = total.sum(0) / steps.sum()
+        squares = ((total - steps[:, None] * mean) ** 2).sum(0)
+        error = (
+            np.sqrt(squares * clusters / (clusters - 1)) / steps.sum() if clusters > 1 else np.full(len(mean), np.nan)
+        )
+        heads[kind, layer], errors[kind, layer], sums[kind, layer] = mean, error, total
     conservation = {}
-    for level, parts in deviations.items():
-        deviation = torch.cat(parts)
+    for level in parts[0].totals:
+        deviation = (torch.cat([part.totals[level] for part in parts]).cpu() - 1).abs()
         conservation[level] = {"median": float(deviation.median()), "largest": float(deviation.max())}
-    steps = store.target_lengths - tags + 1
-    means = {key: (value.sum(0) / steps.sum()).numpy() for key, value in sums.items()}
-    return Average(means, {key: value.numpy() for key, value in sums.items()}, steps, conservation)
+    return Average(heads, errors, sums, steps, conservation)
 
 
 def stability(average: Average) -> dict[str, list[dict[str, float]]]:

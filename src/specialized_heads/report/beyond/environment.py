@@ -15,8 +15,9 @@ import pandas as pd
 import torch
 
 import specialized_heads
+from specialized_heads.model.devices import PROCESSOR, idle_gpus
 from specialized_heads.report.data import Tables
-from specialized_heads.stage import code_hash
+from specialized_heads.stage import code_hash, processors
 
 CAPTION = (
     "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
@@ -52,8 +53,11 @@ def commit() -> str:
 def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
     """One row per fact, with the packages of these engines of dependency parsing."""
     parsers = ["stanza"] if "stanza" in engines else []
-    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    names = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    usable = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    gpus = ", ".join(map(torch.cuda.get_device_name, usable)) or idle_gpus()
+    # Linux alone has it.
+    described = PROCESSOR.read_text(encoding="utf-8") if PROCESSOR.is_file() else ""
+    names = re.findall(r"model name\s*: (.+)", described)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     installed = {found.name: found.version for found in distributions()}  # rules can have environments of their own
     rows = [("software", "Python", platform.python_version())]
@@ -63,10 +67,10 @@ def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
         ("machine", "system", platform.platform()),
         ("machine", "processor", names[0] if names else platform.machine()),
         ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
-        ("machine", "processors of this job", str(len(os.sched_getaffinity(0)))),
+        ("machine", "processors of this job", str(processors())),
         ("machine", "processors of the machine", str(os.cpu_count())),
         ("machine", "memory", f"{memory / 1e9:.1f} GB"),
-        ("machine", "GPU", ", ".join(gpus) or "none visible to this job"),
+        ("machine", "GPU", gpus or "none visible to this job"),
         ("machine", "configured device", device),
         ("code", "version", specialized_heads.__version__),
         ("code", "git commit", commit()),

@@ -41,7 +41,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         measured = [name for name in rules if encoder[f"relevance_{name}"].notna().any()]
         if not measured:
             continue
-        # The column `relevance` is that of the first rule, before rounding differs.
+        # The column `relevance` is that of the first rule.
         measured.sort(key=lambda name: not np.allclose(encoder[f"relevance_{name}"], encoder["relevance"]))
         first, labelled = f"relevance_{measured[0]}", encoder["functions"].map(len) > 0
         for name in measured:
