@@ -23,8 +23,8 @@ from specialized_heads.stage import UserError, one_line, write_file
 RULE = (
     "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. For a corpus, the experiment "
     f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal schedules; then the one with most "
-    "baselines, then with most updates. The claim's verdict is that of the corpus with the best evidence by the same rule. The "
-    "verdict plays no part in the choice, and the notes list every other measurement."
+    "baselines, then with most updates, then the one that can test most claims. The claim's verdict is that of the corpus with "
+    "the best evidence by the same rule. The verdict plays no part in the choice, and the notes list every other measurement."
 )
 MORE = ["experiment", "folder", "updates"]
 CLAIMS = {claim.name: claim for claim in claims()}
@@ -78,12 +78,14 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
         "able": rows["verdict"] != Verdict.NOT_TESTABLE,
         "enough": rows["baselines"].fillna(0) >= LEAST_BASELINES,
         "equal": rows["verdict"] != Verdict.CONFOUNDED,
+        "size": rows["baselines"].fillna(0),
     }
-    rows = rows.assign(**order, size=rows["baselines"].fillna(0))
-    keys = ["place", "able", "enough", "equal", "size", "updates"]
-    rows = rows.sort_values(keys, ascending=[True, *[False] * 5], kind="stable", ignore_index=True)
+    testable = rows["claim"].where(order["able"]).groupby(rows["folder"]).transform("nunique")
+    keys = [*order, "updates", "testable"]
+    rows = rows.assign(**order, testable=testable)
+    rows = rows.sort_values(keys, ascending=[True, *[False] * (len(keys) - 1)], kind="stable", ignore_index=True)
     best = ~rows.duplicated(["claim", "corpus"])
-    return rows.assign(best=best).drop(columns=keys[:-1])
+    return rows.assign(best=best).drop(columns=[*order, "testable"])
 
 
 def verdicts(rows: pd.DataFrame) -> pd.Series:

@@ -211,11 +211,11 @@ def function_given_confidence(
     """The correlation of a head's function with its rank in this column within the layer, given its rank by confidence there."""
     heads = labelled(evidence, _relevant(evidence, column).dropna(subset="confidence"), function)
     ranks = [ranked(heads[name], heads[["seed", *STRATA]]) for name in (column, "confidence")]
-    values, within = associated(heads, [heads["labelled"], *ranks], correlation_of)
+    values, _ = associated(heads, [heads["labelled"], *ranks], correlation_of)
     note = f"by seed {each(values, Unit.CORRELATION.text)}" if len(values) > 1 else ""
-    return mean_of(
-        values, within=within, n=int(heads["labelled"].sum()), of="heads with a function", note=note, bounds=DIFFERENCES
-    )
+    # Few heads have a function: there is no interval within baselines worth the name.
+    counted = {"n": int(heads["labelled"].sum()), "of": "heads with a function"}
+    return mean_of(values, note=note, bounds=DIFFERENCES, **counted)
 
 
 def effect_of_removal(evidence: Evidence, *, column: str) -> Measured:
