@@ -1,8 +1,8 @@
 """Do specialised heads survive pruning? The paper's main claim as a number for each pruned model (section 6.2.2).
 
 A point is the survival of encoder heads with a function minus that of heads without, within layers and seeds, with its 95%
-interval (`claims.inference.slope`). On the right, both survivals over all layers, and the numbers of heads. In the row of all
-models, survival is the share of the models that keep a head. Models with undecided gates (grey) do not count there, as in the
+interval (`claims.of_survival.survival`). On the right, both survivals over all layers, and the numbers of heads. In the row of
+all models, survival is the share of the models that keep a head. Models with undecided gates (grey) do not count there, as in the
 claims. A hollow marker differs from 0 at p < 0.05.
 """
 
@@ -21,7 +21,8 @@ from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, is_decided
-from specialized_heads.report.claims.inference import associated, correlation_of, ranked, slope
+from specialized_heads.report.claims.inference import associated, correlation_of, ranked
+from specialized_heads.report.claims.of_survival import survival as difference_of
 from specialized_heads.report.claims.of_survival import surviving
 from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
@@ -120,7 +121,8 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
             with suppress(NotTestable):
                 ranks = [ranked(values, strata) for values in (of(heads).astype(float), survival)]
                 row[score] = associated(heads, ranks, correlation_of)[0].mean()
-        row |= dict(zip(("difference", "low", "high"), slope(labelled, survival, strata), strict=False))
+        found = difference_of(evidence, scope=scope)
+        row |= {"difference": found.value, "low": found.low, "high": found.high}
     return row
 
 
