@@ -138,6 +138,28 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) 
     assert sorted(seen) == [0, 1, 2, 3]
 
 
+def test_the_norm_of_a_head_is_that_of_what_the_residual_stream_loses_without_it(pruned: Transformer, store) -> None:
+    data = store([[4, 5, 6, 7], [8, 9]], [[4, 5], [6, 7, 8]])
+    [batch] = maps.attention_maps(pruned, data)
+    inputs, activations = make_batch(data, batch.sentences), {}
+    with torch.no_grad():
+        pruned(inputs.source, inputs.target_in, activations)
+    for kind in KINDS:
+        row = 0
+        for attention in pruned.attentions(kind):
+            if not attention.heads:
+                continue
+            context = activations[kind, attention.layer, "context"]
+            whole = attention.combine(context)
+            for head in range(len(attention.heads)):
+                without = context.clone()
+                without[:, head] = 0.0
+                lost = (whole - attention.combine(without)).norm(dim=-1)
+                assert batch.norms[kind][:, row].numpy() == pytest.approx(lost.detach().numpy(), rel=1e-4, abs=1e-6)
+                row += 1
+        assert row == batch.norms[kind].shape[1]
+
+
 def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
     """Two sentences, of three and one tokens; padding and EOS have the largest weights."""
     real = torch.tensor([[True, True, True, False], [True, False, False, False]])

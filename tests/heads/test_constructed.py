@@ -71,8 +71,10 @@ def attend_by_rule(model: Transformer, corpus: Corpus, looks: dict[str, list[Loo
                         weights[row, head, t, keys] = (1.0 - rest) / len(keys)
                         if rest:
                             weights[row, head, t, sources] = rest
+            context = weights @ value
             activations[kind, attention.layer, "weights"] = weights
-            return weights @ value
+            activations[kind, attention.layer, "context"] = context
+            return context
 
         return attend
 

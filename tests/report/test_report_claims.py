@@ -5,50 +5,77 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from specialized_heads.report.claims import across, michel, of_ablation, table, voita
-from specialized_heads.report.claims.claim import Measured, Unit, Verdict, judge, proportion
+from specialized_heads.report.claims import across, of_ablation, table
+from specialized_heads.report.claims.claim import LIST, Claim, Measured, Unit, Verdict, claims, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.inference import proportion
 from specialized_heads.report.data import Tables, with_ends
+from specialized_heads.report.voita import paper
 from specialized_heads.stage import UserError
 
-LARGER = {"accepted": (0.01, inf), "directed": True}  # takes the whole interval
-HALF = {"accepted": (0.4, 1.0)}
-SHARES = {"accepted": (0.5, 1.0), "unit": Unit.SHARE}
-LOSS = {"accepted": (-inf, 2.0)}
+
+def claim(low: float | None, high: float | None, **more: object) -> Claim:
+    known = {
+        "name": "a",
+        "paper": "Voita et al. 2019",
+        "finding": "pruning",
+        "section": "1",
+        "text": "t",
+        "unit": "share",
+    }
+    return Claim.model_validate(known | {"accepted": (low, high), "measure": "loss"} | more)
+
+
+LARGER = claim(0.01, None, directed=True)  # takes the whole interval
+HALF, LOSS = claim(0.4, 1.0), claim(None, 2.0)
+OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=True)
 
 
 @pytest.mark.parametrize(
-    ("measured", "claim", "verdict"),
+    ("claim", "measured", "verdict"),
     [
-        (Measured(0.5), HALF, Verdict.REPRODUCED),
-        (Measured(1.9, 1.0, 2.0), LOSS, Verdict.REPRODUCED),
-        (Measured(1.9, 1.0, 3.0), LOSS, Verdict.PARTLY),
-        (Measured(1.9, 1.0, 2.0, sufficient=False), LOSS, Verdict.PARTLY),
-        (Measured(2.1, 1.0, 3.0), LOSS, Verdict.INCONCLUSIVE),
-        (Measured(2.1, 2.05, 3.0), LOSS, Verdict.NOT_REPRODUCED),
-        (Measured(0.3, 0.2, 0.6), HALF, Verdict.INCONCLUSIVE),
-        (Measured(0.3), HALF, Verdict.NOT_REPRODUCED),  # no interval
-        (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
-        (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
-        (Measured(0.03, -0.68, 0.74), LARGER, Verdict.INCONCLUSIVE),
-        (Measured(0.3), LARGER, Verdict.INCONCLUSIVE),  # no interval: chance gives half of all differences this sign
-        (Measured(-0.3), LARGER, Verdict.INCONCLUSIVE),
-        (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.INCONCLUSIVE),
-        (Measured(-0.2, -0.3, -0.1), LARGER, Verdict.NOT_REPRODUCED),
-        # Without an interval, not within a hundredth of a limit, unless it is one of nature.
-        (Measured(1.995), LOSS, Verdict.PARTLY),
-        (Measured(1.985), LOSS, Verdict.REPRODUCED),
-        (Measured(1.0), SHARES, Verdict.REPRODUCED),
+        (LOSS, Measured(1.9, 1.0, 2.0, baselines=3), Verdict.REPRODUCED),
+        (LOSS, Measured(1.9, 1.0, 2.0, baselines=2), Verdict.PARTLY),
+        (LOSS, Measured(1.9, 1.0, 3.0, baselines=3), Verdict.PARTLY),
+        (LOSS, Measured(1.9, 1.0, 2.0, baselines=3, sufficient=False), Verdict.PARTLY),
+        (LOSS, Measured(2.1, 1.0, 3.0, baselines=3), Verdict.INCONCLUSIVE),
+        (LOSS, Measured(2.1, 2.05, 3.0, baselines=1), Verdict.NOT_REPRODUCED),
+        (LOSS, Measured(2.1, 2.05, 3.0, baselines=3, confounded=True), Verdict.CONFOUNDED),
+        (HALF, Measured(0.3, 0.2, 0.6), Verdict.INCONCLUSIVE),
+        (HALF, Measured(0.3, 0.2, 0.35), Verdict.NOT_REPRODUCED),
+        (OURS, Measured(0.3, 0.2, 0.35), Verdict.BY_OUR_THRESHOLD),
+        (SELECTED, Measured(0.5, 0.45, 0.6, baselines=3), Verdict.AFTER_SELECTION),
+        (SELECTED, Measured(0.3, 0.2, 0.35, baselines=3), Verdict.NOT_REPRODUCED),
+        # Without an interval, nothing is certain.
+        (HALF, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),
+        (HALF, Measured(0.9, baselines=3), Verdict.PARTLY),
+        (LARGER, Measured(0.3, 0.1, 0.5, baselines=3), Verdict.REPRODUCED),
+        (LARGER, Measured(0.3, 0.1, 0.5, baselines=2), Verdict.PARTLY),
+        (LARGER, Measured(0.03, -0.68, 0.74, baselines=3), Verdict.INCONCLUSIVE),
+        (LARGER, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),  # chance gives half of all differences this sign
+        (LARGER, Measured(-0.1, -0.3, 0.1, baselines=3), Verdict.INCONCLUSIVE),
+        (LARGER, Measured(-0.2, -0.3, -0.1, baselines=3), Verdict.NOT_REPRODUCED),
+        (claim(None, None, judged=False), Measured(0.5, 0.4, 0.6, baselines=3), Verdict.VALUE_ONLY),
     ],
 )
-def test_verdicts(measured: Measured, claim: dict, verdict: Verdict) -> None:
-    assert judge(measured, **claim) == verdict
+def test_verdicts(claim: Claim, measured: Measured, verdict: Verdict) -> None:
+    assert judge(claim, measured) == verdict
+
+
+def test_the_list_of_claims_is_complete_and_names_measures() -> None:
+    names = [claim.name for claim in claims()]
+    assert len(names) == len(set(names)) and len(names) > 60
+    assert {claim.finding for claim in claims()} == set(across.TITLES)
+    for each in claims():
+        low, high = each.range
+        assert low <= high and (each.reported or not each.judged), each.name
+        assert each.judged == (each.accepted != (None, None)), each.name
+    assert "&" not in LIST.read_text(encoding="utf-8")  # no anchors: a referee reads one entry at a time
 
 
 def test_the_interval_of_a_share_is_wilson_s() -> None:
@@ -133,16 +160,23 @@ def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: E
 
 
 def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
-    claims = [*voita.claims(), *michel.claims()]
-    ranges = {claim.name: claim.accepted for claim in claims}
-    assert len(ranges) == len(claims) and all(low <= high for low, high in ranges.values())
+    ranges = {claim.name: claim for claim in claims()}
     reported = {"baseline_wmt": 29.6, "encoder_wmt": -0.15, "encoder_opensubtitles": -0.25, "all_wmt_14_31_30": 0.02}
-    reported |= {"all_opensubtitles_6_9_13": -0.13, "obj_dependent_to_head": 0.38, "rarest_opensubtitles": 0.66}
-    reported |= {"two_rarest_wmt": 0.5, "scratch_size": 0.43, "single": 8 / 96, "last_cross": -13.56 / 36.05}
-    reported |= {"few_decoder": 30 / 36.05 - 1, "redundant_late": 0.4}
-    # The paper's "above 50%" is the limit itself.
-    expected = dict.fromkeys(reported, Verdict.REPRODUCED) | {"two_rarest_wmt": Verdict.PARTLY}
-    assert {name: judge(Measured(value), ranges[name]) for name, value in reported.items()} == expected
+    reported |= {"all_opensubtitles_6_9_13": -0.13, "obj_dependent_to_head": 0.38, "rare_words": 0.83}
+    reported |= {"single": 8 / 96, "last_cross": -13.56 / 36.05, "few_decoder": 30 / 36.05 - 1, "redundant_late": 0.4}
+    found = {name: judge(ranges[name], Measured(value, value, value, baselines=3)) for name, value in reported.items()}
+    assert set(found.values()) == {Verdict.REPRODUCED}
+    # And with the numbers that the figures and tables show beside ours.
+    for row in paper.TABLE1:
+        claim = ranges[f"{row.relation}_{row.direction}"]
+        assert Unit.POINTS.text(row.best - row.baseline) in claim.reported
+    for row in paper.TABLE2:
+        name = "wmt" if row.corpus == paper.WMT else "opensubtitles"
+        assert ranges[f"all_{name}_{row.encoder}_{row.decoder}_{row.cross}"].given["change"] == row.difference
+    for row in paper.FIGURE7:
+        name = "wmt" if row.corpus == paper.WMT else "opensubtitles"
+        given = ranges[f"encoder_{name}"].given
+        assert (given["heads"], given["change"]) == (row.heads, -row.loss)
 
 
 # The table of claims: verdicts follow from the tables of the experiment.
@@ -167,7 +201,7 @@ def verdicts(tables: Tables) -> dict[str, str]:
 def test_the_evidence_is_that_of_the_tables(tables, evidence: Evidence) -> None:
     found = table.judged([table.evidence_of(tables({"a": evidence.heads}))])
     pd.testing.assert_frame_equal(found, table.judged([evidence]))
-    assert len(found) == len([*voita.claims(), *michel.claims()])
+    assert set(found["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
 
 
 def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) -> None:
@@ -175,16 +209,17 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     before = verdicts(given)
     assert (before["encoder_opensubtitles"], before["functions_kept"], before["single"]) == (
         "not testable",  # 12% of the heads are left, not 8%
-        "not testable",  # 12% or half of them, not 35%
+        "inconclusive",  # one baseline has no interval
         "partly",  # effects as small as the paper's median cannot be seen
     )
-    assert before["encoder_wmt"] == "inconclusive"  # −0.82 [−1.32, −0.32] at 21%, −0.65 would do
+    assert before["encoder_wmt"] == "inconclusive"  # −0.92 [−1.32, −0.52] at 21%, −0.65 would do
     written = stage("claims.table", given).with_suffix(".md").read_text(encoding="utf-8")
-    assert "−0.82 \\[−1.32, −0.32\\]" in written and "1,000 sentences" in written
+    assert "−0.92 \\[−1.32, −0.52\\]" in written and "1,000 sentences" in written
 
     few = given.models["encoder_heads"] == 3  # 12% of the heads
-    for ends, verdict in (((-0.3, -0.6, 0.0), "reproduced"), ((-3.0, -3.5, -2.5), "not reproduced")):
-        given.models.loc[few, ["difference", "difference_low", "difference_high"]] = ends
+    ends_of = ["counterpart_difference", "counterpart_difference_low", "counterpart_difference_high"]
+    for ends, verdict in (((-0.3, -0.6, 0.0), "partly"), ((-3.0, -3.5, -2.5), "not reproduced")):
+        given.models.loc[few, ends_of] = ends
         after = verdicts(given)
         assert after["encoder_wmt"] == verdict
         # Claims that follow from other rows keep their verdicts.
@@ -214,7 +249,7 @@ def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence
 def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:
     baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
     rows = table.judged([evidence, replace(evidence, title="b", pruned=False, scores=baseline)])
-    on_heads = {claim.name for claim in voita.claims() if not claim.of_pruning}
+    on_heads = {claim.name for claim in claims() if not claim.of_pruning}
     assert set(rows.loc[rows["corpus"] == "b", "claim"]) == on_heads
     # Readers see those that can be judged; the numbers have the others too.
     assert len(table.shown(rows)) == (rows["verdict"] != "not testable").sum() < len(rows)
@@ -242,36 +277,29 @@ def kept(tables, evidence: Evidence, tmp_path: Path):
     return write
 
 
-def test_the_experiment_with_enough_seeds_counts_then_that_with_most_updates_then_that_with_most_seeds(kept) -> None:
+def test_enough_baselines_count_before_updates(kept) -> None:
     folders = [kept("short", updates=100), kept("long", updates=500), kept("seeds", seeds=3, updates=50)]
-    for given, direction in ((folders[:2], "long"), (folders[1::-1], "long"), (folders, "seeds")):
-        rows = across.chosen(across.judged(given))
-        judged = rows[rows["verdict"] != "not testable"].set_index("claim")["experiment"]
-        assert judged["specialised_survive"] == judged["gates_decided"] == "long"
-        assert judged["cross_high"] == direction  # needs three seeds
-        # All baselines had as many updates: the first that is given counts, unless another has more seeds.
-        assert judged["positional"] == ("seeds" if len(given) > 2 else given[0].parent.name)
-    every = {claim.name for claims in table.PAPERS.values() for claim in claims()}
-    assert set(rows["claim"]) == every and rows["claim"].is_unique  # one corpus
-    of_bert = rows["claim"].str.startswith("bert_")
-    assert set(rows.loc[of_bert, "reason"]) == {"no experiment has a classification model"}
+    for given, best in ((folders[:2], "long"), (folders[1::-1], "long"), (folders, "seeds")):
+        rows = across.ranked(across.judged(given))
+        first = rows.drop_duplicates("claim").set_index("claim")["experiment"]
+        assert first["specialised_survive"] == first["gates_decided"] == first["cross_high"] == best
+        # Every measurement is listed, one of each corpus as the best.
+        same = rows[rows["claim"] == "specialised_survive"]
+        assert len(same) == len(given) and same["best"].tolist() == [True, *[False] * (len(given) - 1)]
+    assert set(rows["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
 
 
-def test_seeds_are_those_pruned_with_the_scope_of_the_claim(kept) -> None:
-    folder = kept("two", seeds=2)
-    models = pd.read_parquet(folder / "models.parquet")
-    models[(models["seed"] == 1) | (models["scope"] != "all")].to_parquet(folder / "models.parquet")
-    seeds = across.judged([folder]).set_index("claim")["seeds"]
-    assert seeds[["specialised_survive", "gates_decided", "positional"]].tolist() == [2, 2, 2]
-    assert seeds[["cross_high", "all_wmt_14_31_30"]].tolist() == [1, 1]
-    ablation = pd.read_parquet(folder / "ablation.parquet")
-    ablation[ablation["seed"] == 1].to_parquet(folder / "ablation.parquet")
-    assert across.judged([folder]).set_index("claim").loc[["single", "positional"], "seeds"].tolist() == [1, 2]
-    # A comparison with models from scratch has as many seeds as they have.
-    trained = models[(models["seed"] == 1) & (models["scope"] == "all")].assign(kind="scratch")
-    pd.concat([models, trained]).to_parquet(folder / "models.parquet")
-    seeds = across.judged([folder]).set_index("claim")["seeds"]
-    assert seeds[["scratch_worse", "specialised_survive"]].tolist() == [1, 2]
+def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> None:
+    unequal, equal = kept("unequal", seeds=3), kept("equal")
+    for folder, kind, updates in ((unequal, "scratch", 5000), (equal, "continued", 1040)):
+        models = pd.read_parquet(folder / "models.parquet")
+        pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all") & (models["lam"] > 0)]
+        pd.concat([models, pruned.assign(kind=kind, updates=updates)]).to_parquet(folder / "models.parquet")
+    rows = across.ranked(across.judged([unequal, equal])).query("claim == 'scratch'")
+    assert dict(zip(rows["experiment"], rows["verdict"]))["unequal"] == "confounded"
+    assert rows["experiment"].iloc[0] == "unequal"  # three baselines count before equal schedules
+    alone = across.ranked(across.judged([kept("one"), equal])).query("claim == 'scratch'")
+    assert alone["experiment"].iloc[0] == "equal" and alone["verdict"].iloc[0] != "confounded"
 
 
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:
@@ -279,9 +307,17 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
     notes.write_text("claim,note\nbaseline_wmt,config/paper.yaml would test it\n", encoding="utf-8")
     counts = across.write([kept("a")], output=output, notes=notes)
     page = (tmp_path / "docs" / "evidence.md").read_text(encoding="utf-8")
-    assert "[a](../a/claims.md), 1 seed, 140 updates" in page and "config/paper.yaml would test it; " in page
-    assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * 2 + len(pd.read_csv(f"{output}.csv"))
+    assert "[a](../a/claims.md), EN-FR, 1 baseline, 140 updates" in page and "config/paper.yaml would test it. " in page
+    rows, lines = pd.read_csv(f"{output}.csv"), page.splitlines()
+    for name in rows["claim"]:
+        assert sum(line.startswith(f"| {name.replace('_', chr(92) + '_')}: ") for line in lines) == 1
+        assert sum(line.startswith(f"- **{name.replace('_', chr(92) + '_')}.** ") for line in lines) == 1
     assert "not testable" in counts
+    # A claim's row has the values of all corpora.
+    other = across.ranked(
+        pd.concat([across.judged([tmp_path / "a" / "data"]).assign(corpus=name) for name in ("b", "c")])
+    )
+    assert "| claim | paper | accepted | b | c | verdict |" in across.page(other, output=output, notes={})
     notes.write_text("claim,note\nbaseline_wtm,typing error\n", encoding="utf-8")
     with pytest.raises(UserError, match="no claim baseline_wtm"):
         across.write([kept("b")], output=output, notes=notes)

@@ -6,118 +6,272 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from claim_tables import ALL_TYPES, CLAIMS, WHOLE, reason, seeds, values, verdict
+from claim_tables import ALL_TYPES, MEASURES, WHOLE, reason, seeds, values, verdict
+from scipy.stats import sem, spearmanr, t
 
-from specialized_heads.report.claims import of_heads
+from specialized_heads.report.claims import inference, of_heads, of_survival
 from specialized_heads.report.claims.claim import Verdict
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 FUNCTIONAL = [(1, 1), (1, 2), (1, 3), (1, 7), (2, 5), (2, 6), (3, 4)]  # encoder heads of the tables, as in conftest
+POSITIONAL = [(1, 2), (1, 3), (1, 7), (2, 6)]
 
 
-# Functions and relevance of heads
+@pytest.fixture
+def three(make) -> Evidence:
+    """Three equal baselines with their pruned models."""
+    return seeds(make.heads(), ALL_TYPES, ALL_TYPES, ALL_TYPES)
 
 
-def test_the_best_head_for_a_function(evidence: Evidence) -> None:
-    heads = evidence.baseline_heads()
-    measured = of_heads.margin(evidence, relation="nsubj", direction="head_to_dependent")
-    assert (measured.value, measured.n) == (pytest.approx(heads["nsubj_head_to_dependent"].max() - 0.4), 301)
-    assert measured.high - measured.low == pytest.approx(0.06)
-    objects, conjuncts = (partial(of_heads.margin, relation=r, direction="head_to_dependent") for r in ("obj", "conj"))
-    assert "302 arcs" in reason(objects, evidence, least_arcs=400)
-    assert "heads.relations" in reason(conjuncts, evidence)
-    positional = heads[["positional" in names for names in heads["functions"]]]
-    assert of_heads.positional_confidence(evidence).value == pytest.approx(positional["confidence"].min())
-    first = heads.loc[heads["layer"] == 1, "rarest"]
-    assert of_heads.rare_words(evidence, column="rarest").value == pytest.approx(first.max())
-    # The most positional head decides, whatever the others do.
-    for best, expected in ((0.92, Verdict.REPRODUCED), (0.9, Verdict.PARTLY), (0.89, Verdict.NOT_REPRODUCED)):
-        shares = evidence.heads["positional_share"].clip(upper=best).where(evidence.heads["head"] != 3, best)
-        planted = replace(evidence, heads=evidence.heads.assign(positional_share=shares))
-        assert verdict("positional", planted) == expected
+def planted(evidence: Evidence, **columns: object) -> Evidence:
+    return replace(evidence, heads=evidence.heads.assign(**columns))
 
 
-def test_positional_heads_that_are_fixed_confirm_nothing(evidence: Evidence) -> None:
-    fixed = evidence.scores.assign(fixed_patterns=True)
-    for measure in (of_heads.positional_share, of_heads.positional_confidence):
-        measure(replace(evidence, scores=evidence.scores.assign(fixed_patterns=False)))
-        assert "fixed, not learned" in reason(measure, evidence, scores=fixed)
+def flags(evidence: Evidence, places: list[tuple[int, int]]) -> np.ndarray:
+    heads = evidence.heads
+    return np.array([place in places for place in zip(heads["layer"], heads["head"])]) & heads["type"].eq("encoder")
 
 
-def test_types_of_unequal_depth_are_not_compared(evidence: Evidence) -> None:
-    CLAIMS["encoder_first"].measure(evidence)
-    deeper = evidence.scores.assign(encoder_layers=[[8] * 6] * len(evidence.scores))
-    for name in ("encoder_first", "cross_last"):
-        assert "6 layers and the decoder 3" in reason(CLAIMS[name].measure, evidence, scores=deeper)
-    CLAIMS["decoder_low"].measure(replace(evidence, scores=deeper))
+# Inference: the baseline is the unit.
 
 
-def with_relevance(evidence: Evidence, *layers: list[float], **columns: object) -> Evidence:
-    """The heads of each layer have these relevances."""
-    heads = evidence.heads.assign(**columns)
-    relevance = [layers[layer - 1][head - 1] for layer, head in zip(heads["layer"], heads["head"])]
-    return replace(evidence, heads=heads.assign(relevance=relevance))
+def test_the_interval_is_students_over_baselines() -> None:
+    found = pd.Series({1: 0.12, 2: 0.30, 3: 0.36})
+    measured = inference.mean_of(found, within=(0.2, 0.3))
+    half = t.ppf(0.975, 2) * sem(found)
+    assert values(measured) == pytest.approx((0.26, 0.26 - half, 0.26 + half))
+    assert half > 0.3 and measured.baselines == 3
+    clipped = inference.mean_of(found, bounds=inference.SHARES)
+    assert clipped.low == 0.0 and clipped.high == pytest.approx(0.26 + half)
+    # Two baselines have no interval of their own worth the name: it is the one within them.
+    assert values(inference.mean_of(found[:2], within=(0.2, 0.3))) == pytest.approx((0.21, 0.2, 0.3))
 
 
-def test_few_heads_dominate_a_layer(evidence: Evidence) -> None:
-    half, less = [0.3, 0.2, *[0.5 / 6] * 6], [0.29, 0.2, *[0.51 / 6] * 6]  # top two of eight: 50% or 49%
-    # Three layers are few.
-    assert verdict("relevance_dominated", with_relevance(evidence, half, half, half)) == Verdict.PARTLY
-    assert verdict("relevance_dominated", with_relevance(evidence, half, less, less)) == Verdict.NOT_REPRODUCED
-    measured = of_heads.dominated_layers(with_relevance(evidence, half, half, less))
-    assert (measured.value, measured.n) == (pytest.approx(2 / 3), 3)
-    reason(of_heads.dominated_layers, evidence, heads=evidence.heads[evidence.heads["head"] < 4])
+def test_a_slope_given_another_column_is_that_of_a_regression() -> None:
+    """Least squares with a constant per layer and the ranks of confidence gives the same coefficients."""
+    random = np.random.default_rng(1)
+    heads = pd.DataFrame(
+        {"seed": 1, "type": "encoder", "layer": np.repeat([1, 2, 3], 8), "x": random.integers(0, 2, 24)}
+    )
+    heads = heads.assign(z=random.random(24), y=random.random(24) + heads["x"])
+    ranks = inference.ranked(heads["z"], heads[["layer"]])
+    found, _ = inference.associated(heads, [heads["x"], heads["y"], ranks], inference.slope_of)
+    constants = (heads["layer"].to_numpy()[:, None] == [1, 2, 3]).astype(float)
+    design = np.column_stack([heads["x"], ranks, constants])
+    assert found[1] == pytest.approx(np.linalg.lstsq(design, heads["y"], rcond=None)[0][0])
+    # The partial correlation is that of the residuals.
+    rest = [v - design[:, 1:] @ np.linalg.lstsq(design[:, 1:], v, rcond=None)[0] for v in (heads["x"], heads["y"])]
+    found, ends = inference.associated(heads, [heads["x"], heads["y"], ranks], inference.correlation_of)
+    assert found[1] == pytest.approx(np.corrcoef(*rest)[0, 1])
+    assert ends[0] < found[1] < ends[1]
 
 
-def test_relevance_by_weight_ratios_and_of_the_first_layer(evidence: Evidence) -> None:
-    for name in ("relevance_dominated_weight_ratios", "relevance_functions_weight_ratios"):
-        assert "heads.relevance_rules" in reason(CLAIMS[name].measure, evidence)
-        same = replace(evidence, heads=evidence.heads.assign(relevance_epsilon=evidence.heads["relevance"]))
-        own = CLAIMS[name.removesuffix("_weight_ratios")].measure(evidence)
-        assert CLAIMS[name].measure(same) == own
-    far, near, flat = [0.1] * 5 + [0.5, 0.24, 0.0], [0.1] * 5 + [0.5, 0.26, 0.0], [0.125] * 8
-    assert verdict("relevance_first", with_relevance(evidence, far, flat, flat)) == Verdict.REPRODUCED
-    assert of_heads.second_of_layer_1(with_relevance(evidence, near, far, far)).value == pytest.approx(0.52)
+def test_a_correlation_within_one_layer_is_spearmans() -> None:
+    random = np.random.default_rng(2)
+    heads = pd.DataFrame({"seed": 1, "type": "encoder", "layer": 1, "x": random.random(9), "y": random.random(9)})
+    ranks = [inference.ranked(heads[name], heads[["layer"]]) for name in ("x", "y")]
+    found, _ = inference.associated(heads, ranks, inference.correlation_of)
+    assert found[1] == pytest.approx(spearmanr(heads["x"], heads["y"]).statistic)
 
 
-def test_the_interval_of_a_margin_spans_those_of_the_seeds(make) -> None:
-    both = seeds(make.heads(), ALL_TYPES, ALL_TYPES)
-    column, one = "obj_head_to_dependent_margin", both.heads["seed"].eq(1)
-    heads = both.heads.assign(**{column: 0.2, f"{column}_low": 0.1, f"{column}_high": 0.3})
-    heads.loc[one, [column, f"{column}_low", f"{column}_high"]] = [0.0, -0.1, 0.1]
-    measured = of_heads.margin(replace(both, heads=heads), relation="obj", direction="head_to_dependent")
-    assert values(measured) == pytest.approx((0.1, -0.1, 0.3))
+def test_permutations_find_what_confidence_does_not_explain() -> None:
+    layer = pd.Series(np.repeat(np.arange(6), 8))
+    strata, confidence = pd.DataFrame({"layer": layer}), pd.Series(np.tile(np.arange(8.0), 6))
+    function = (confidence >= 6).astype(float)
+    explained = confidence / 10
+    more = explained + 0.4 * pd.Series(np.tile([0, 0, 0, 0, 0, 0, 1, 1], 6))
+    noise = pd.Series(np.random.default_rng(0).normal(0, 0.05, 48))
+    assert inference.permutation_p(function, more + noise, confidence, strata) < 0.01
+    assert inference.permutation_p(function, explained + noise, confidence, strata) > 0.05
 
 
-def test_relevance_agrees_with_confidence_but_for_the_exception(evidence: Evidence) -> None:
-    rising, head = [0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4], evidence.heads["head"]
-    confidences = {Verdict.REPRODUCED: head / 10, Verdict.NOT_REPRODUCED: -head / 10}
-    confidences[Verdict.INCONCLUSIVE] = head.map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1)))
-    for expected, confidence in confidences.items():
-        planted = with_relevance(evidence, rising, rising, rising, confidence=confidence)
-        assert verdict("relevance_confidence", planted) == expected
-    # A rare-words head that is the most relevant of layer 1 does not count: 7 + 8 + 8 heads.
-    exception = evidence.heads["layer"].eq(1) & head.eq(8)
-    low = with_relevance(evidence, rising, rising, rising, confidence=(head / 10).where(~exception, 0.05))
+def test_the_slope_within_strata() -> None:
+    frame = pd.DataFrame({"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]})
+    pooled = inference.slope(frame["x"], frame["y"], frame[["seed"]])
+    # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1 + 1)².
+    half = 1.959964 * (0.5**0.5) / 2
+    assert pooled[:3] == pytest.approx((0.5, 0.5 - half, 1.0), abs=1e-6)  # clipped
+    assert pooled[3] == pytest.approx(0.1573, abs=1e-4)  # of z = √2
+    # What differs between strata alone does not count.
+    shifted = inference.slope(frame["x"], frame["y"] + 10 * frame["seed"], frame[["seed"]])
+    assert shifted == pytest.approx(pooled)
+    with pytest.raises(NotTestable, match="do not differ"):
+        inference.slope(frame["seed"], frame["y"], frame[["seed"]])
+
+
+# Functions of heads.
+
+
+def test_margins_are_one_sided_and_means_over_baselines(three: Evidence) -> None:
+    column, seed = "obj_head_to_dependent_margin", three.heads["seed"]
+    for margins, expected in (
+        ([0.30, 0.32, 0.31], Verdict.REPRODUCED),
+        ([0.95, 0.96, 0.97], Verdict.REPRODUCED),  # better than the paper's heads
+        ([0.30, 0.02, 0.05], Verdict.PARTLY),
+        ([0.0, 0.01, 0.02], Verdict.NOT_REPRODUCED),
+    ):
+        evidence = planted(three, **{column: seed.map(dict(enumerate(margins, start=1)))})
+        measured = MEASURES["obj_head_to_dependent"](evidence)
+        assert (measured.value, measured.n) == (pytest.approx(np.mean(margins)), 302)
+        assert verdict("obj_head_to_dependent", evidence) == expected
+    assert "302 arcs" in reason(MEASURES["obj_head_to_dependent"], three, least_arcs=400)
+    conjuncts = partial(of_heads.margin, relation="conj", direction="head_to_dependent")
+    assert "heads.relations" in reason(conjuncts, three)
+    # What the paper's own heads do not reach is a value without a verdict.
+    assert verdict("amod_head_to_dependent", three) == Verdict.VALUE_ONLY
+
+
+def test_the_measure_that_selected_the_recipe_is_counted_apart(make) -> None:
+    five = seeds(make.heads(), *[ALL_TYPES] * 5)
+    with_head = planted(five, positional_share=np.where(five.heads["head"].eq(3), 0.92, 0.3))
+    assert verdict("positional", with_head) == Verdict.AFTER_SELECTION
+    assert verdict("positional", planted(five, positional_share=0.89)) == Verdict.NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([True] * 5, Verdict.REPRODUCED),
+        ([True] * 3, Verdict.PARTLY),  # Wilson's interval of 3 of 3 begins at 44%
+        ([True, False, False], Verdict.INCONCLUSIVE),
+        ([False] * 3, Verdict.INCONCLUSIVE),  # up to 56% of the baselines may have one
+        ([False] * 5, Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_that_something_exists_is_a_share_of_the_baselines(make, found: list[bool], expected: Verdict) -> None:
+    evidence = seeds(make.heads(), *[ALL_TYPES] * len(found))
+    shares = evidence.heads["seed"].map(dict(enumerate([0.95 if it else 0.2 for it in found], start=1)))
+    evidence = planted(evidence, **{"share_+1": shares})
+    measured = MEASURES["positional_next"](evidence)
+    assert (measured.value, measured.n) == (pytest.approx(np.mean(found)), len(found))
+    assert verdict("positional_next", evidence) == expected
+
+
+def test_positional_heads_that_are_fixed_confirm_nothing(three: Evidence) -> None:
+    fixed = three.scores.assign(fixed_patterns=True)
+    for name in ("positional", "positional_confidence"):
+        MEASURES[name](replace(three, scores=three.scores.assign(fixed_patterns=False)))
+        assert "fixed, not learned" in reason(MEASURES[name], three, scores=fixed)
+
+
+def test_rare_words_are_one_claim(three: Evidence) -> None:
+    first = three.heads["layer"].eq(1)
+    evidence = planted(three, two_rarest=np.where(first, 0.37, 0.9), rarest=np.where(first, 0.2, 0.9))
+    measured = MEASURES["rare_words"](evidence)
+    assert measured.value == pytest.approx(0.37) and "on the rarest token 20%" in measured.note
+    assert verdict("rare_words", evidence) == Verdict.NOT_REPRODUCED
+    assert verdict("rare_words", planted(three, two_rarest=0.6)) == Verdict.REPRODUCED
+
+
+# Relevance and confidence.
+
+
+def test_the_most_relevant_heads_have_functions(three: Evidence) -> None:
+    labelled = flags(three, FUNCTIONAL)
+    best, opposite, level = (
+        planted(three, relevance=r) for r in (labelled * 1.0, -1.0 * labelled, three.heads["layer"])
+    )
+    measured = MEASURES["relevance_functions"](best)
+    assert (measured.value, measured.n, measured.baselines) == (1.0, 3 * 7, 3)
+    # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and so on.
+    assert measured.note.startswith(f"mean rank {(4 * 2.5 + 2 * 1.5 + 1) / 7:.1f} of 8")
+    assert verdict("relevance_functions", best) == Verdict.REPRODUCED
+    assert verdict("relevance_functions", opposite) == Verdict.NOT_REPRODUCED
+    # Ties count one half; the level of a layer does not matter.
+    assert MEASURES["relevance_functions"](level).value == 0.5
+    # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6 beat 1 to 4.
+    numbered = planted(three, relevance=three.heads["head"])
+    wins, pairs = 3 + 2 * 4 + (0 + 0 + 0 + 3), 7 + 2 * 6 + 4 * 4
+    assert MEASURES["relevance_functions"](numbered).value == pytest.approx(wins / pairs)
+    none = [[] for _ in range(len(three.heads))]
+    assert "no layer" in reason(
+        MEASURES["relevance_functions"], three, heads=three.heads.assign(functions=none, relations=none)
+    )
+
+
+def test_one_baseline_or_two_reproduce_a_claim_partly_at_most(make) -> None:
+    for number, expected in ((1, Verdict.PARTLY), (2, Verdict.PARTLY), (3, Verdict.REPRODUCED)):
+        evidence = seeds(make.heads(), *[ALL_TYPES] * number)
+        assert (
+            verdict("relevance_functions", planted(evidence, relevance=flags(evidence, FUNCTIONAL) * 1.0)) == expected
+        )
+
+
+def test_relevance_that_follows_confidence_adds_nothing_to_it(three: Evidence) -> None:
+    """A marginal association vanishes at equal confidence; one beyond confidence remains."""
+    head, labelled = three.heads["head"], flags(three, FUNCTIONAL)
+    noise = np.random.default_rng(3).normal(0, 0.06, len(head))
+    confidence = 0.05 * head + 0.5 * labelled
+    same, more = (
+        planted(three, confidence=confidence, relevance=confidence + noise),
+        planted(three, confidence=0.05 * head, relevance=0.05 * head + 0.5 * labelled),
+    )
+    assert MEASURES["relevance_functions"](same).value > 0.95
+    assert MEASURES["confidence_functions"](same).value > 0.95
+    assert abs(MEASURES["relevance_given_confidence"](same).value) < 0.25
+    assert MEASURES["relevance_given_confidence"](more).value > 0.6
+    assert verdict("relevance_given_confidence", more) == Verdict.VALUE_ONLY
+
+
+def test_positional_heads_have_a_claim_of_their_own(three: Evidence) -> None:
+    positional = planted(three, relevance=flags(three, POSITIONAL) * 1.0, confidence=flags(three, POSITIONAL) * 1.0)
+    others = planted(three, relevance=flags(three, [p for p in FUNCTIONAL if p not in POSITIONAL]) * 1.0)
+    for name in ("relevance_positional", "confidence_positional"):
+        assert MEASURES[name](positional).value == 1.0 and verdict(name, positional) == Verdict.REPRODUCED
+    assert verdict("relevance_positional", others) != Verdict.REPRODUCED
+
+
+def test_relevance_agrees_with_confidence_but_for_the_exception(three: Evidence) -> None:
+    head = three.heads["head"]
+    mixed = head.map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1))) * three.heads["seed"].map({1: 1, 2: -1, 3: 1})
+    for confidence, expected in (
+        (head, Verdict.REPRODUCED),
+        (-head, Verdict.NOT_REPRODUCED),
+        (mixed, Verdict.INCONCLUSIVE),
+    ):
+        evidence = planted(three, relevance=head / 36, confidence=confidence / 10)
+        assert verdict("relevance_confidence", evidence) == expected
+    # A rare-words head that is the most relevant of layer 1 does not count: 7 + 8 + 8 heads of each baseline.
+    exception = three.heads["layer"].eq(1) & head.eq(8)
+    low = planted(three, relevance=head / 36, confidence=(head / 10).where(~exception, 0.05))
     rare = low.heads["functions"].where(~exception, pd.Series([["rare words"]] * len(head)))
-    measured = of_heads.relevance_and_confidence(replace(low, heads=low.heads.assign(functions=rare)))
-    assert (measured.value, measured.n) == (pytest.approx(1.0), 23)
+    measured = MEASURES["relevance_confidence"](planted(low, functions=rare))
+    assert (measured.value, measured.n) == (pytest.approx(1.0), 3 * 23)
     # Without a function the same head counts.
-    measured = of_heads.relevance_and_confidence(low)
-    assert (measured.value < 0.9, measured.n) == (True, 24)
+    measured = MEASURES["relevance_confidence"](low)
+    assert (measured.value < 0.9, measured.n) == (True, 3 * 24)
+
+
+def test_few_heads_dominate_a_layer(three: Evidence) -> None:
+    def with_relevance(*layers: list[float]) -> Evidence:
+        heads = three.heads
+        return planted(
+            three, relevance=[layers[layer - 1][head - 1] for layer, head in zip(heads["layer"], heads["head"])]
+        )
+
+    half, less = [0.3, 0.2, *[0.5 / 6] * 6], [0.29, 0.2, *[0.51 / 6] * 6]  # top two of eight: 50% or 49%
+    assert verdict("relevance_dominated", with_relevance(half, half, half)) == Verdict.REPRODUCED
+    # The threshold is ours, and a verdict that rests on it says so.
+    assert verdict("relevance_dominated", with_relevance(half, less, less)) == Verdict.BY_OUR_THRESHOLD
+    assert MEASURES["relevance_dominated"](with_relevance(half, half, less)).value == pytest.approx(2 / 3)
+    few = three.heads[three.heads["head"] < 4]
+    assert "4 heads" in reason(MEASURES["relevance_dominated"], three, heads=few)
+    far, near = [0.1] * 5 + [0.5, 0.24, 0.0], [0.1] * 5 + [0.5, 0.26, 0.0]
+    assert verdict("relevance_first", with_relevance(far, half, half)) == Verdict.REPRODUCED
+    assert MEASURES["relevance_first"](with_relevance(near, far, far)).value == pytest.approx(0.52)
+    assert "relevance_rules" in reason(MEASURES["relevance_functions_weight_ratios"], three)
 
 
 @pytest.mark.parametrize(
     ("gaps", "expected"),
     [
-        ([-0.3, -0.25], Verdict.INCONCLUSIVE),
-        ([0.3, 0.25], Verdict.INCONCLUSIVE),
+        ([-0.3, -0.25], Verdict.INCONCLUSIVE),  # no interval
         ([-0.3, -0.25, -0.28], Verdict.REPRODUCED),
         ([-0.3, -0.25, 0.05], Verdict.INCONCLUSIVE),
         ([0.3, 0.25, 0.28], Verdict.NOT_REPRODUCED),
     ],
 )
-def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make, gaps: list[float], expected) -> None:
+def test_the_exception_in_layer_1_needs_a_rare_words_head(make, gaps: list[float], expected: Verdict) -> None:
     """Per seed, this gap in confidence between the most relevant head of layer 1 and the others."""
     made = seeds(make.heads(), *[ALL_TYPES] * len(gaps))
     heads = made.heads.assign(confidence=0.5, relevance=0.1)
@@ -125,175 +279,174 @@ def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make, 
         top = heads["seed"].eq(seed) & heads["layer"].eq(1) & heads["head"].eq(2)
         heads.loc[top, ["relevance", "confidence"]] = [0.4, 0.5 + gap]
     assert verdict("relevance_exception", replace(made, heads=heads)) == expected
-    alike = of_heads.certain_over_seeds(pd.Series([0.25] * 3), sign=1)
-    assert (alike.low, alike.high) == (0.25, 0.25)  # equal values have an interval too
-    last = heads["functions"].where(heads["seed"].ne(len(gaps)), heads["functions"].map(lambda names: []))
-    without = replace(made, heads=heads.assign(functions=last))
-    assert of_heads.exception_of_layer_1(without).n == len(gaps) - 1
     none = heads.assign(functions=[[] for _ in range(len(heads))])
-    assert "needs a rare-words head" in reason(of_heads.exception_of_layer_1, made, heads=none)
+    assert "needs a rare-words head" in reason(MEASURES["relevance_exception"], made, heads=none)
 
 
-def test_the_most_relevant_heads_have_functions(evidence: Evidence) -> None:
-    labelled = np.array([head in FUNCTIONAL for head in zip(evidence.heads["layer"], evidence.heads["head"])])
-    layer, head = evidence.heads["layer"], evidence.heads["head"]
-    opposite, level, best, numbered = (
-        replace(evidence, heads=evidence.heads.assign(relevance=relevance))
-        for relevance in (0.5 - 0.4 * labelled, layer / 10, 0.1 + 0.4 * labelled, head)
-    )
-    measured = of_heads.relevant_heads_have_functions(best)
-    assert (measured.value, measured.n) == (1.0, 7)
-    # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and so on.
-    assert measured.note == f"mean rank {(4 * 2.5 + 2 * 1.5 + 1) / 7:.1f} of 8"
-    assert verdict("relevance_functions", best) == Verdict.REPRODUCED
-    assert verdict("relevance_functions", opposite) == Verdict.NOT_REPRODUCED
-    # Ties count one half; the level of a layer does not matter.
-    assert of_heads.relevant_heads_have_functions(level).value == 0.5
-    # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6 beat 1 to 4.
-    numbers = of_heads.relevant_heads_have_functions(numbered)
-    wins, pairs = 3 + 2 * 4 + (0 + 0 + 0 + 3), 7 + 2 * 6 + 4 * 4
-    assert numbers.value == pytest.approx(wins / pairs)
-    assert numbers.low < numbers.value < numbers.high
+def test_relevance_and_the_effect_of_removal(three: Evidence) -> None:
+    single = pd.concat([three.single.assign(seed=seed) for seed in (1, 2, 3)], ignore_index=True)
+    encoder = single["type"].eq("encoder") & single["what"].eq("without")
+    single.loc[encoder, "delta"] = -single.loc[encoder, "head"]  # the higher the number, the larger the loss
+    ablated = replace(three, single=single)
+    assert MEASURES["relevance_effect"](planted(ablated, relevance=three.heads["head"])).value == pytest.approx(1.0)
+    assert MEASURES["confidence_effect"](planted(ablated, confidence=-three.heads["head"])).value == pytest.approx(-1.0)
+    assert "ablation.single" in reason(MEASURES["relevance_effect"], three, single=single[:0])
 
 
-# Which heads survive
+# Which heads survive.
 
 
-def test_the_slope_within_strata() -> None:
-    frame = pd.DataFrame({"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]})
-    pooled = of_heads.slope(frame["x"], frame["y"], frame[["seed"]])
-    # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1 + 1)².
-    half = 1.959964 * (0.5**0.5) / 2
-    assert pooled[:3] == pytest.approx((0.5, 0.5 - half, 1.0), abs=1e-6)  # clipped
-    assert pooled[3] == pytest.approx(0.1573, abs=1e-4)  # of z = √2
-    # What differs between strata alone does not count.
-    shifted = of_heads.slope(frame["x"], frame["y"] + 10 * frame["seed"], frame[["seed"]])
-    assert shifted == pytest.approx(pooled)
-    with pytest.raises(NotTestable, match="do not differ"):
-        of_heads.slope(frame["seed"], frame["y"], frame[["seed"]])
-
-
-def test_specialised_heads_survive_within_their_layers(evidence: Evidence) -> None:
-    measured = of_heads.specialised_survive(evidence)
+def test_survival_is_compared_within_layers(evidence: Evidence) -> None:
+    measured = MEASURES["specialised_survive"](evidence)
     # Survival in two models. Layer 1: with a function 1/2, 1, 1/2, 1/2, without 1/2, 1, 1/2, 0; layer 2: 1/2, 1/2
     # against 1/2, 1/2 and four times 0; layer 3: 1/2 against 1/2 and six times 0.
     gaps, weights = np.array([0.625 - 0.5, 0.5 - 1 / 6, 0.5 - 1 / 14]), np.array([4 * 4 / 8, 2 * 6 / 8, 1 * 7 / 8])
     assert measured.value == pytest.approx((gaps * weights).sum() / weights.sum())
-    assert measured.low < measured.value < measured.high
-    assert measured.n == 24  # a head counts once, however many models it survives in
-    assert measured.note.startswith(f"AUC {(9.5 + 10 + 6.5) / (16 + 12 + 7):.2f}, p ")
+    assert measured.low < measured.value < measured.high and measured.n == 24  # a head counts once
     # All heads with a function in one layer, which survives: the layer may be the reason.
     functions = evidence.heads["layer"].map(lambda layer: ["positional"] if layer == 1 else [])
     confounded = evidence.heads.assign(functions=functions, relations=[[] for _ in functions])
-    assert "no layer" in reason(of_heads.specialised_survive, evidence, heads=confounded)
+    assert "do not differ" in reason(MEASURES["specialised_survive"], evidence, heads=confounded)
     # Where no relation has enough arcs, syntactic heads have no function.
-    sparse = of_heads.specialised_survive(replace(evidence, least_arcs=400))
+    sparse = MEASURES["specialised_survive"](replace(evidence, least_arcs=400))
     assert sparse.value != pytest.approx(measured.value)
 
 
+SYNTACTIC = [place for place in FUNCTIONAL if place not in POSITIONAL]
+
+
 @pytest.mark.parametrize(
-    ("kept", "expected"),
+    ("kept", "positional", "syntactic"),
     [
-        (FUNCTIONAL, Verdict.REPRODUCED),
-        ([(1, 1), (1, 2), (1, 4), (1, 5), (2, 1), (2, 6), (3, 4)], Verdict.INCONCLUSIVE),
-        ([(1, 4), (1, 5), (1, 6), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)], Verdict.NOT_REPRODUCED),
+        (FUNCTIONAL, Verdict.REPRODUCED, Verdict.REPRODUCED),
+        (POSITIONAL, Verdict.REPRODUCED, Verdict.INCONCLUSIVE),
+        (SYNTACTIC, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED),
     ],
 )
-def test_verdicts_on_the_survival_of_specialised_heads(make, monkeypatch, kept, expected) -> None:
-    monkeypatch.setattr("claim_tables.ENCODER", {0.01: kept})
-    assert verdict("specialised_survive", seeds(make.heads(), ALL_TYPES)) == expected
+def test_positional_and_syntactic_heads_have_verdicts_of_their_own(
+    make, monkeypatch, kept, positional, syntactic
+) -> None:
+    extra = [(1, 4), (2, 1), (3, 1)] if kept != FUNCTIONAL else []
+    monkeypatch.setattr("claim_tables.ENCODER", {0.01: [*kept, *extra]})
+    evidence = seeds(make.heads(), ALL_TYPES, ALL_TYPES, ALL_TYPES)
+    found = verdict("positional_survive", evidence), verdict("syntactic_survive", evidence)
+    assert found[0] == positional and (found[1] == syntactic or syntactic == Verdict.INCONCLUSIVE)
 
 
-def test_functions_kept(evidence: Evidence) -> None:
-    whole = of_heads.functions_kept(evidence, left=0.5)
-    assert (whole.value, whole.n, whole.of, whole.note) == (1.0, 3, "functions", "with 12 heads")
-    assert whole.low == pytest.approx(0.4385, abs=1e-4)  # Wilson: 3 / (3 + 1.96²)
-    # With 3 heads the model is near an eighth, and has positional heads only; of a third of the heads it says nothing.
-    assert of_heads.functions_kept(evidence, left=0.1).value == pytest.approx(1 / 3)
-    assert "about 35%" in reason(partial(of_heads.functions_kept, left=17 / 48), evidence)
-    # A smaller model that keeps every function counts: here 7 of 24 heads for a half.
-    idle = evidence.heads["lam"].eq(0.01) & evidence.heads["functions"].str.len().eq(0)
-    seven = replace(evidence, heads=evidence.heads[~idle])
-    assert of_heads.functions_kept(seven, left=0.5).value == of_heads.functions_kept(seven, left=0.8).value == 1.0
-    assert of_heads.functions_kept(replace(evidence, least_arcs=400), left=0.1).value == pytest.approx(1 / 2)
+def test_survival_at_equal_confidence(three: Evidence) -> None:
+    """Heads survive for their confidence, or for their function: only the latter is left at equal confidence."""
+    labelled = pd.Series(flags(three, FUNCTIONAL), index=three.heads.index)
+    survives = of_survival.surviving(three, "encoder").set_index(["seed", "layer", "head"])["survival"]
+    keys = three.heads[["seed", "layer", "head"]].itertuples(index=False, name=None)
+    own = pd.Series([survives.get(key, 0.0) for key in keys], index=three.heads.index)
+    by_confidence = planted(three, confidence=own)
+    plain, given = (MEASURES[name](by_confidence) for name in ("specialised_survive", "survive_given_confidence"))
+    assert abs(given.value) < abs(plain.value) / 2 and "heads permuted within layers" in given.note
+    apart = planted(three, confidence=np.where(labelled, 0.0, three.heads["head"]))
+    assert MEASURES["survive_given_confidence"](apart).value > plain.value / 2
 
 
-@pytest.mark.parametrize(("owner", "share", "expected"), [
-    ((2, 1), 0.5, Verdict.REPRODUCED),  # pruned in both models
-    ((2, 6), 0.0, Verdict.NOT_REPRODUCED),  # still there in the larger one
-])  # fmt: skip
-def test_functions_of_pruned_heads_may_be_taken_over(evidence: Evidence, owner, share: float, expected) -> None:
-    """A head of the larger of two models has a relation that another head had before."""
-    rows = evidence.heads[["type", "kind", "lam", "layer", "head"]].itertuples(index=False)
-    follow = {("encoder", "baseline", owner), ("encoder", 0.01, (2, 5))}
-    found = [(kind, lam if model == "pruned" else model, (layer, head)) for kind, model, lam, layer, head in rows]
-    relations = [["nsubj_head_to_dependent"] if head in follow else [] for head in found]
-    drifted = replace(evidence, heads=evidence.heads.assign(relations=relations))
-    assert of_heads.taken_over(drifted).value == share
-    assert verdict("taken_over", drifted) == expected
-    bare = evidence.heads.assign(**dict.fromkeys(("relations", "functions"), [[]] * len(evidence.heads)))
-    reason(of_heads.taken_over, evidence, heads=bare)
-    reason(of_heads.two_functions, evidence, heads=bare)
+def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evidence) -> None:
+    kept = partial(of_survival.functions_kept, left=0.5)
+    assert kept(evidence).value == 1.0  # with 12 of 24 heads
+    # With 3 heads an eighth is left, and one of three functions: a share of 0.3125 lies half-way between 0.125 and 0.5.
+    half_way = of_survival.functions_kept(evidence, left=0.3125)
+    assert half_way.value == pytest.approx((1 / 3 + 1) / 2) and "random heads, as many per layer, keep" in half_way.note
+    assert "smallest model of seed 1 has 12%" in reason(partial(of_survival.functions_kept, left=0.1), evidence)
+    bare = [[] for _ in range(len(evidence.heads))]
+    assert "no function" in reason(kept, evidence, heads=evidence.heads.assign(functions=bare, relations=bare))
 
 
-def test_functions_drift_if_a_head_has_two(evidence: Evidence) -> None:
+def test_functions_that_random_heads_would_keep(evidence: Evidence) -> None:
+    """By simulation: draws of as many heads per layer as a model has left."""
+    whole = evidence.baseline_heads()
+    left = whole[[place in [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2)] for place in zip(whole["layer"], whole["head"])]]
+    names = pd.Series(evidence.functions(whole), index=whole.index)
+    had, random = set().union(*names), np.random.default_rng(5)
+    counts = []
+    for _ in range(4000):
+        drawn = [
+            random.choice(same.index, {1: 2, 2: 1, 3: 2}[layer], replace=False)
+            for layer, same in whole.groupby("layer")
+        ]
+        counts.append(len(set().union(*names[np.concatenate(drawn)])))
+    expected = of_survival.by_chance(evidence, whole, left, had)
+    assert expected == pytest.approx(np.mean(counts), abs=4 * np.std(counts) / 4000**0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "owner", "found"),
+    [
+        (0.0, 0.3, (2, 1), True),  # the owner is pruned in both models
+        (0.0, 0.3, (2, 6), False),  # the owner is still there in the larger one
+        (0.08, 0.12, (2, 1), False),  # it was close to the threshold before
+        (0.04, 0.1, (2, 1), False),  # its gain is within the noise
+    ],
+)
+def test_functions_of_pruned_heads_may_be_taken_over(three: Evidence, before, after, owner, found: bool) -> None:
+    """In the larger of two models, head 5 of layer 2 has a relation that another head had before."""
+    name = "nsubj_head_to_dependent"
+    heads, place = three.heads, list(zip(three.heads["layer"], three.heads["head"]))
+    pruned = heads["lam"].eq(0.01) & heads["kind"].eq("pruned")
+    own = np.array([it == (2, 5) for it in place])
+    follows = (pruned & own) | (heads["kind"].eq("baseline") & np.array([it == owner for it in place]))
+    margins = np.select([pruned & own, own], [after, before], 0.0)
+    columns = {f"{name}_margin": margins, f"{name}_margin_low": margins - 0.05, f"{name}_margin_high": margins + 0.05}
+    drifted = planted(three, relations=[[name] if it else [] for it in follows], **columns)
+    measured = MEASURES["taken_over"](drifted)
+    assert (measured.value, measured.n) == (float(found), 3)
+    bare = heads.assign(**dict.fromkeys(("relations", "functions"), [[]] * len(heads)))
+    reason(MEASURES["taken_over"], three, heads=bare)
+    reason(MEASURES["drift"], three, heads=bare)
+
+
+def test_functions_drift_if_a_head_has_two(three: Evidence) -> None:
     """A positional head of the larger of two models follows a relation too; one of the baseline does not count."""
-    positional = evidence.heads["functions"].map(lambda names: "positional" in names)
-    for chosen, share, expected in (
-        (evidence.heads["lam"].eq(0.01), 0.5, Verdict.REPRODUCED),
-        (evidence.heads["kind"].eq("baseline"), 0.0, Verdict.NOT_REPRODUCED),
-    ):
+    positional = three.heads["functions"].map(lambda names: "positional" in names)
+    for chosen, share in ((three.heads["lam"].eq(0.01), 1.0), (three.heads["kind"].eq("baseline"), 0.0)):
         relations = [["nsubj_head_to_dependent"] if both else [] for both in positional & chosen]
-        drifted = replace(evidence, heads=evidence.heads.assign(relations=relations))
-        assert of_heads.two_functions(drifted).value == share
-        assert verdict("drift", drifted) == expected
-    # A head that had both functions before pruning has not drifted.
-    before = evidence.heads.assign(relations=[["nsubj_head_to_dependent"] if it else [] for it in positional])
-    assert of_heads.two_functions(replace(evidence, heads=before)).value == 0.0
-    reason(of_heads.two_functions, evidence, scores=evidence.scores[evidence.scores["kind"] == "baseline"])
+        drifted = planted(three, relations=relations)
+        measured = MEASURES["drift"](drifted)
+        assert (measured.value, measured.n) == (share, 3)
+    # None of three is not "none": up to 56% of the baselines may have one.
+    assert verdict("drift", drifted) == Verdict.INCONCLUSIVE
+    reason(MEASURES["drift"], three, scores=three.scores[three.scores["kind"] == "baseline"])
 
 
-def test_without_functions_nothing_is_said_about_them(evidence: Evidence) -> None:
-    empty = [[] for _ in range(len(evidence.heads))]
-    kept = partial(of_heads.functions_kept, left=0.1)
-    for measure in (kept, of_heads.specialised_survive, of_heads.relevant_heads_have_functions):
-        reason(measure, evidence, heads=evidence.heads.assign(functions=empty, relations=empty))
-
-
-# The order in which types and layers lose heads
+# The order in which types and layers lose heads.
 
 DIRECTIONS = ("encoder_first", "cross_last", "decoder_low", "cross_high")
 OPPOSITE = {0.01: [[8, 8, 8], [2, 4, 8], [2, 1, 0]]}
-# Too few seeds, or one that disagrees.
-FEW = dict.fromkeys(DIRECTIONS, Verdict.PARTLY) | {"cross_last": Verdict.INCONCLUSIVE}
 
 
 @pytest.mark.parametrize(
     ("models", "expected"),
     [
-        ([ALL_TYPES] * 3, dict.fromkeys(DIRECTIONS, Verdict.REPRODUCED)),
-        ([ALL_TYPES], FEW),  # one seed
-        ([ALL_TYPES] * 2, dict.fromkeys(DIRECTIONS, Verdict.PARTLY)),
-        ([*[ALL_TYPES] * 5, OPPOSITE], FEW),  # not every seed agrees
-        ([OPPOSITE] * 3, dict.fromkeys(DIRECTIONS, Verdict.NOT_REPRODUCED)),
+        ([ALL_TYPES] * 3, {Verdict.REPRODUCED}),
+        ([ALL_TYPES] * 2, {Verdict.PARTLY, Verdict.INCONCLUSIVE}),  # fewer than three baselines
+        ([ALL_TYPES, ALL_TYPES, OPPOSITE], {Verdict.INCONCLUSIVE}),  # baselines disagree
+        ([OPPOSITE] * 3, {Verdict.NOT_REPRODUCED}),
     ],
 )
-def test_a_direction_needs_the_same_sign_in_three_seeds(make, models: list[dict], expected: dict[str, Verdict]) -> None:
+def test_a_direction_needs_three_baselines_that_agree(make, models: list[dict], expected: set[Verdict]) -> None:
     evidence = seeds(make.heads(), *models)
-    assert {name: verdict(name, evidence) for name in DIRECTIONS} == expected
+    assert {verdict(name, evidence) for name in DIRECTIONS} <= expected
 
 
-def test_a_direction_needs_removed_heads_and_a_significant_difference(make) -> None:
+def test_a_direction_needs_removed_heads(make) -> None:
     def removed(*kept: list[int], count: int = 3) -> Evidence:
         return seeds(make.heads(), *[{0.01: list(kept)}] * count)
 
-    slight = removed([7, 7, 8], [8, 7, 8], [8, 8, 8])
-    measured = CLAIMS["encoder_first"].measure(slight)
+    measured = MEASURES["encoder_first"](removed([7, 7, 8], [8, 7, 8], [8, 8, 8]))
     assert (measured.n, measured.sufficient) == (9, False)  # 2 + 1 of the encoder and the decoder in each seed
-    assert verdict("encoder_first", slight) == Verdict.INCONCLUSIVE
-    # Ten removed heads or more, but as many in the decoder but for one.
-    near = removed([5, 5, 5], [5, 5, 6], [8, 8, 8])
-    assert CLAIMS["encoder_first"].measure(near).sufficient
-    assert verdict("encoder_first", near) == Verdict.INCONCLUSIVE
-    assert "lost some of its heads" in reason(CLAIMS["cross_last"].measure, removed(*WHOLE, count=1))
-    assert "do not differ" in reason(CLAIMS["decoder_low"].measure, removed([4, 4, 4], *WHOLE[1:], count=1))
+    assert MEASURES["encoder_first"](removed([5, 5, 5], [5, 5, 6], [8, 8, 8])).sufficient
+    assert "lost some of its heads" in reason(MEASURES["cross_last"], removed(*WHOLE, count=1))
+    assert "do not differ" in reason(MEASURES["decoder_low"], removed([4, 4, 4], *WHOLE[1:], count=1))
+
+
+def test_types_of_unequal_depth_are_not_compared(evidence: Evidence) -> None:
+    MEASURES["encoder_first"](evidence)
+    deeper = evidence.scores.assign(encoder_layers=[[8] * 6] * len(evidence.scores))
+    for name in ("encoder_first", "cross_last"):
+        assert "6 layers and the decoder 3" in reason(MEASURES[name], evidence, scores=deeper)
+    MEASURES["decoder_low"](replace(evidence, scores=deeper))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from specialized_heads.report.beyond import survival
-from specialized_heads.report.claims import of_heads
-from specialized_heads.report.claims.of_heads import newcombe
+from specialized_heads.report.claims import of_survival
+from specialized_heads.report.claims.inference import newcombe
 from specialized_heads.report.claims.table import evidence_of
 
 
@@ -53,7 +53,7 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     assert of_encoder["lam"].fillna(-1).tolist() == [0.01, 0.01, 0.1, 0.1, -1]
     assert of_encoder["left"].fillna(-1).tolist() == [10, 10, 0, 0, -1]
     one, every = of_encoder.iloc[0], of_encoder.iloc[-1]
-    claimed = of_heads.specialised_survive(evidence_of(tables))
+    claimed = of_survival.survival(evidence_of(tables))
     assert every[["heads", "difference", "low", "high"]].tolist() == [48, claimed.value, claimed.low, claimed.high]
     assert one["labelled_survival"] * one["labelled"] + one["other_survival"] * (24 - one["labelled"]) == 10
     assert one["relevance"] > 0.5 > abs(one["low entropy"])  # the most relevant heads are left

@@ -9,11 +9,11 @@ import pytest
 
 from specialized_heads.experiment.names import CONTROLS, columns
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.report.claims import voita
-from specialized_heads.report.claims.claim import Measured, Verdict, judge
+from specialized_heads.report.claims.claim import Measured, Verdict, claims, judge, measure
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
-CLAIMS = {claim.name: claim for claim in voita.claims()}
+CLAIMS = {claim.name: claim for claim in claims()}
+MEASURES = {name: measure(claim) for name, claim in CLAIMS.items()}
 
 Models = dict[float, list[list[int]]]  # heads left by type and layer, by λ
 WHOLE = [[8, 8, 8]] * 3
@@ -135,8 +135,7 @@ def seeds(heads: pd.DataFrame, *all_types: Models) -> Evidence:
 
 
 def verdict(name: str, evidence: Evidence) -> Verdict:
-    claim = CLAIMS[name]
-    return judge(claim.measure(evidence), claim.accepted, directed=claim.directed, unit=claim.unit)
+    return judge(CLAIMS[name], MEASURES[name](evidence))
 
 
 def reason(measure: object, evidence: Evidence, **changed: object) -> str:

@@ -11,7 +11,8 @@ spaces have none. The signature of each is stored, including the source of the t
 
 The p-value (`significance`) is the probability of a difference at least as large, in either direction, between two equal
 systems. `difference` is the system's `bleu` minus the baseline's, with the 95% interval of the same paired bootstrap. The
-columns `counterpart_*` are the same for a second model, where there is one.
+columns `counterpart_*` are the same for a second model, where there is one. `difference_samples` are the differences on
+each resample: since all models are resampled alike, the mean of several seeds has an interval of its own.
 """
 
 import os
@@ -86,12 +87,13 @@ def main(files: stage.Files, settings: Settings) -> None:
                 settings.language,
             )
     for start, path in (("", files.baseline), ("counterpart_", files.counterpart)):
-        values: tuple[float | None, ...] = (None,) * 4
+        values: tuple[float | list[float] | None, ...] = (None,) * 5
         if path:
             options = {"language": settings.language, "lowercase": lowercase}
             other, [system], _ = compare(read_lines(path, references=references), [translation], references, **options)
-            values = (system.bleu - other, system.low, system.high, system.p_value)
-        names = ("difference", "difference_low", "difference_high", "p_value")
+            drawn = system.differences.round(3).tolist()
+            values = (system.bleu - other, system.low, system.high, system.p_value, drawn)
+        names = ("difference", "difference_low", "difference_high", "p_value", "difference_samples")
         result |= {f"{start}{name}": value for name, value in zip(names, values, strict=True)}
     stage.write_json(files.output, result)
     stage.log.info("BLEU %.2f; chrF %.2f", result["bleu"], result["chrf"])

@@ -33,12 +33,16 @@ def bleu(language: str, *, lowercase: bool, effective_order: bool = False) -> BL
 
 
 class Compared(NamedTuple):
-    """A system's BLEU, and the p-value and 95% interval of its difference (system minus baseline)."""
+    """A system's BLEU, and the p-value and 95% interval of its difference (system minus baseline).
+
+    differences: on each resample of the sentences (samples,); resamples are the same for all sets of this size.
+    """
 
     bleu: float
     p_value: float
     low: float
     high: float
+    differences: np.ndarray
 
 
 def compare(
@@ -54,11 +58,12 @@ def compare(
     compared = []
     for system in systems:
         if system == baseline:
-            compared.append(Compared(full, 1.0, 0.0, 0.0))
+            compared.append(Compared(full, 1.0, 0.0, 0.0, np.zeros(SAMPLES)))
             continue
         score = metric.corpus_score(system, [references]).score
         differences = _resampled(system, references, times, single) - reference
-        compared.append(Compared(score, *significance(differences, score - full, sentences=len(references))))
+        found = significance(differences, score - full, sentences=len(references))
+        compared.append(Compared(score, *found, differences))
     return full, compared, signature
 
 

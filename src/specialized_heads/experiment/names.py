@@ -13,16 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 # Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised: controls, from random
-# initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same, trained further.
-KINDS = ("baseline", "checkpoint", "pruned", "scratch", "count", "regularised", "cut", "finetuned")
-CONTROLS = ("scratch", "count", "regularised")  # of pruning
+# initialisation, in one decay of the learning rate; continued, continued_count: the first two in two decays, trained as the
+# baseline and then as pruning trains; cut: the baseline without the heads that a criterion leaves out; finetuned: the same,
+# trained further.
+KINDS = (
+    "baseline", "checkpoint", "pruned", "scratch", "continued", "count", "continued_count", "regularised", "cut", "finetuned",
+)  # fmt: skip
+CONTROLS = ("scratch", "continued", "count", "continued_count", "regularised")  # of pruning
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
 TARGET = r"lambda[0-9.e+-]+|heads\d+"
 CRITERION = "[a-z]+"
-MODEL = rf"baseline|checkpoint/update\d+|[a-z]+/({CRITERION}_)?({SCOPE})_({TARGET})"
+MODEL = rf"baseline|checkpoint/update\d+|[a-z_]+/({CRITERION}_)?({SCOPE})_({TARGET})"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.model.attention import Activations
+from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
@@ -28,6 +28,7 @@ class Maps:
     sentences: numbers of the sentences in the set (B,).
     source: ids (B, S), tags, EOS and padding included.
     weights: per attention type (B, H, T, S).
+    norms: per type, the norm of what a head adds to the residual stream (B, H, T); see `contributions`.
     queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's start token (the last tag,
         if there are any) is the first of them; it sees no other and is not a query of self-attention.
     """
@@ -35,6 +36,7 @@ class Maps:
     sentences: np.ndarray
     source: Tensor
     weights: dict[str, Tensor]
+    norms: dict[str, Tensor]
     queries: dict[str, Tensor]
     keys: dict[str, Tensor]
 
@@ -61,18 +63,29 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         choosing[:, : tags + 1] = False
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
-        weights = {}
+        weights, norms = {}, {}
         for kind in KINDS:
-            layers = [activations[kind, a.layer, "weights"] for a in model.attentions(kind) if a.heads]
+            attentions = [a for a in model.attentions(kind) if a.heads]
+            layers = [activations[kind, a.layer, "weights"] for a in attentions]
             weights[kind] = torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
+            added = [contributions(a, activations[kind, a.layer, "context"]) for a in attentions]
+            norms[kind] = torch.cat(added, dim=1).cpu() if added else torch.zeros(b, 0, sizes[kind][0])
         source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
         yield Maps(
             sentences=sentences,
             source=batch.source.cpu(),
             weights=weights,
+            norms=norms,
             queries={"encoder": source, "decoder": choosing, "cross": target},
             keys={"encoder": source, "decoder": target, "cross": source},
         )
+
+
+def contributions(attention: MultiHeadAttention, context: Tensor) -> Tensor:
+    """The norm of what each head adds to the residual stream, ‖W^O_h context_h‖ (B, H, T), from its context (B, H, T, K)."""
+    parts = attention.output.unflatten(1, (len(attention.heads), attention.head_width))  # (D, H, K)
+    products = torch.einsum("dhk,dhl->hkl", parts, parts)  # ‖Wc‖² = c·WᵀW·c takes K² instead of D·K products
+    return torch.einsum("bhtk,hkl,bhtl->bht", context, products, context).clamp(min=0).sqrt()
 
 
 def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor]]:

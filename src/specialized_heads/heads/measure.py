@@ -29,7 +29,7 @@ class Counted:
     """Counts and means over the analysis set, for the H heads of each attention type.
 
     queries: per type, the number of queries.
-    confidence, entropy: per type, means over queries (H,); NaN without queries.
+    confidence, entropy, norm: per type, means over queries (H,); NaN without queries. See `maps.contributions` for the norm.
     eos: mean attention on the source's EOS (H,), for encoder and cross.
     offsets: per type, counts of relative positions (H, 2·reach + 1), see `positional.offset_counts`.
     visible: per type, see `positional.visible_counts` (2, 2·reach + 1).
@@ -42,6 +42,7 @@ class Counted:
     queries: dict[str, int]
     confidence: dict[str, np.ndarray]
     entropy: dict[str, np.ndarray]
+    norm: dict[str, np.ndarray]
     eos: dict[str, np.ndarray]
     offsets: dict[str, np.ndarray]
     visible: dict[str, np.ndarray]
@@ -69,8 +70,8 @@ def measure(
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}
-    # Sums per head: confidence and entropy; attention on EOS, which the decoder's input does not have.
-    sums = {kind: torch.zeros(2, heads[kind], dtype=torch.float64) for kind in KINDS}
+    # Sums per head: confidence, entropy and norm; attention on EOS, which the decoder's input does not have.
+    sums = {kind: torch.zeros(3, heads[kind], dtype=torch.float64) for kind in KINDS}
     eos = {kind: torch.zeros(heads[kind], dtype=torch.float64) for kind in ("encoder", "cross")}
     offsets = {kind: torch.zeros(heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
     visible = {kind: torch.zeros(2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
@@ -82,7 +83,8 @@ def measure(
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
             number_of_queries[kind] += int(queries.sum())
-            sums[kind] += torch.stack([confidence(weights, queries, keys), entropy(weights, queries)])
+            norm = (batch.norms[kind] * queries[:, None]).sum((0, 2)).double()
+            sums[kind] += torch.stack([confidence(weights, queries, keys), entropy(weights, queries), norm])
             if kind in eos:
                 eos[kind] += parked(weights, queries, batch.source == store.tokens.eos)
             best = maps.argmax(weights, keys)
@@ -112,6 +114,7 @@ def measure(
         queries=number_of_queries,
         confidence={kind: values[0] for kind, values in means.items()},
         entropy={kind: values[1] for kind, values in means.items()},
+        norm={kind: values[2] for kind, values in means.items()},
         eos={kind: (total / number_of_queries[kind]).numpy() for kind, total in eos.items()},
         offsets={kind: counts.numpy() for kind, counts in offsets.items()},
         visible={kind: counts.numpy() for kind, counts in visible.items()},

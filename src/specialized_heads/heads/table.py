@@ -17,9 +17,8 @@ from specialized_heads.tables import HEAD, read_table
 def table_schema(relations: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    columns += [
-        (name, pa.float64()) for name in ("relevance", "relevance_error", "confidence", "entropy", "eos_weight")
-    ]
+    measured = ("relevance", "relevance_error", "confidence", "entropy", "output_norm", "eos_weight")
+    columns += [(name, pa.float64()) for name in measured]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
     columns += [(f"share_{offset:+d}", pa.float64()) for offset in positional.NEIGHBOURS]
@@ -60,6 +59,7 @@ def head_rows(
             row = {"type": kind, "layer": layer, "head": head}
             row |= dict(zip(("relevance", "relevance_error"), relevance[kind, layer, head]))
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}
+            row["output_norm"] = counted.norm[kind][number]
             row |= {"positional_offset": place.offset, "positional_share": place.share}
             if place.offset is not None:
                 row["positional_chance"] = positional.share_at(kind, place.offset, chance, possible)

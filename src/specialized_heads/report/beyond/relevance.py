@@ -10,7 +10,8 @@ import pandas as pd
 
 from specialized_heads.report.beyond.functions import between
 from specialized_heads.report.claims.evidence import NotTestable
-from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
+from specialized_heads.report.claims.inference import area, area_interval, associated, correlation_of, ranked
+from specialized_heads.report.claims.of_heads import top_share
 from specialized_heads.report.data import Tables, spearman, with_ends
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.sweep import interval_text
@@ -60,13 +61,20 @@ def _together(encoder: pd.DataFrame, rule: str, first: str, labelled: pd.Series)
     ranks = encoder.groupby("layer")[rule].rank(ascending=False)
     row = {"heads": len(encoder), "labelled": labelled.sum(), "mean_rank": ranks[labelled].mean()}
     with suppress(NotTestable):
-        agreement = rank_correlation(encoder[rule], encoder["confidence"], layers)
-        row |= dict(zip(with_ends("confidence"), (agreement.value, agreement.low, agreement.high), strict=True))
-        row |= {"order": rank_correlation(encoder[rule], encoder[first], layers).value}
+        row["order"] = _correlation(encoder, rule, first)[0]
+        row |= dict(zip(with_ends("confidence"), _correlation(encoder, rule, "confidence"), strict=True))
     with suppress(NotTestable):
-        auc = area(encoder[rule], labelled, layers)
-        row |= dict(zip(with_ends("auc"), (auc.value, auc.low, auc.high), strict=True))
+        ends = area_interval(encoder[rule], labelled, layers)
+        row |= dict(zip(with_ends("auc"), (area(encoder[rule], labelled, layers), *ends), strict=True))
     return row
+
+
+def _correlation(encoder: pd.DataFrame, one: str, other: str) -> tuple[float, float, float]:
+    """Spearman's correlation of two columns within the layers of a baseline, with its interval."""
+    values, ends = associated(
+        encoder, [ranked(encoder[name], encoder[["layer"]]) for name in (one, other)], correlation_of
+    )
+    return values.iloc[0], *ends
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """Do specialised heads survive pruning? The paper's main claim as a number for each pruned model (section 6.2.2).
 
 A point is the survival of encoder heads with a function minus that of heads without, within layers and seeds, with its 95%
-interval (`claims.of_heads.slope`). On the right, both survivals over all layers, and the numbers of heads. In the row of all
-models, survival is the share of the models that keep a head. Models with undecided gates (grey) do not count there, as in the
+interval (`claims.of_survival.survival`). On the right, both survivals over all layers, and the numbers of heads. In the row of
+all models, survival is the share of the models that keep a head. Models with undecided gates (grey) do not count there, as in the
 claims. A hollow marker differs from 0 at p < 0.05.
 """
 
@@ -21,7 +21,9 @@ from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, is_decided
-from specialized_heads.report.claims.of_heads import rank_correlation, slope, surviving
+from specialized_heads.report.claims.inference import associated, correlation_of, ranked
+from specialized_heads.report.claims.of_survival import survival as difference_of
+from specialized_heads.report.claims.of_survival import surviving
 from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
@@ -110,14 +112,17 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
     """What can be measured on these models."""
     row = {}
     with suppress(NotTestable):
-        heads, labelled = surviving(evidence, scope)
+        heads = surviving(evidence, scope)
+        labelled = heads["labelled"]
         survival, strata = heads["survival"], heads[["seed", "layer"]]
         row = {"heads": len(heads), "labelled": int(labelled.sum())}
         row |= {"labelled_survival": survival[labelled].mean(), "other_survival": survival[~labelled].mean()}
         for score, of in SCORES.items():
             with suppress(NotTestable):
-                row[score] = rank_correlation(of(heads).astype(float), survival, strata).value
-        row |= dict(zip(("difference", "low", "high"), slope(labelled, survival, strata), strict=False))
+                ranks = [ranked(values, strata) for values in (of(heads).astype(float), survival)]
+                row[score] = associated(heads, ranks, correlation_of)[0].mean()
+        found = difference_of(evidence, scope=scope)
+        row |= {"difference": found.value, "low": found.low, "high": found.high}
     return row
 
 

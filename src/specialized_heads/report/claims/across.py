@@ -1,12 +1,12 @@
-"""Judge the claims of both papers over several experiments: for each claim, the best evidence, its verdict and where it is.
+"""Judge the claims of both papers over several experiments: every measurement, and the verdict of the best evidence.
 
     specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
-Of the experiments that can judge a claim one counts (`RULE`).
+For each claim and corpus one experiment counts (`RULE`); the page lists the others too.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,26 +14,36 @@ import pandas as pd
 
 from specialized_heads.report import data
 from specialized_heads.report.claims import table
-from specialized_heads.report.claims.claim import Claim, Unit, Verdict
+from specialized_heads.report.claims.claim import LEAST_BASELINES, VERDICTS, Claim, Unit, Verdict, claims
 from specialized_heads.report.claims.evidence import is_decided
-from specialized_heads.report.claims.table import PAPERS, VERDICTS, accepted, ours
+from specialized_heads.report.claims.table import accepted, ours
 from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
-    "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of "
-    "those whose measurements (data/) are kept and that can judge it, this is one with enough seeds if the claim needs "
-    "several, then the one with the most updates (of pruning, of the models from scratch, or of the baseline, whichever the "
-    "claim is about), then the most seeds, then the one that can judge the most claims. The verdict plays no part in the choice."
+    "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. For a corpus, the experiment "
+    f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal schedules; then the one with most "
+    "baselines, then with most updates, then the one that can test most claims. The claim's verdict is that of the corpus with "
+    "the best evidence by the same rule. The verdict plays no part in the choice, and the notes list every other measurement."
 )
-MORE = ["experiment", "folder", "seeds", "updates"]
-CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
-UNTESTED = {"verdict": Verdict.NOT_TESTABLE.value, "note": "", "folder": "", "experiment": ""}
-COLUMNS = ["claim", "paper", "accepted", "here", "verdict", "evidence", "notes"]
+MORE = ["experiment", "folder", "updates"]
+CLAIMS = {claim.name: claim for claim in claims()}
+TITLES = {
+    "baselines": "Baselines",
+    "relevance": "Relevance and confidence",
+    "functions": "Functions of heads",
+    "pruning": "What pruning costs",
+    "survival": "Which heads survive",
+    "types": "Attention types and layers",
+    "from scratch": "Pruned models and models from scratch",
+    "ablation": "Single heads, and layers with one head",
+    "importance": "Heads removed in order of importance",
+    "BERT": "BERT",
+}
 
 
 def judged(folders: Sequence[Path]) -> pd.DataFrame:
-    """The rows of `table.judged` for each of these folders of tables, with `experiment`, `folder`, `seeds` and `updates`."""
+    """The rows of `table.judged` for each of these folders of tables, with `experiment`, `folder` and `updates`."""
     frames = []
     for folder in dict.fromkeys(folders):
         if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
@@ -43,14 +53,14 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
         speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
         rows = table.judged(table.every_evidence(tables, speed))
         own = {corpus: tables.of(corpus) for corpus in rows["corpus"].unique()}
-        sizes = [_size(own[corpus], CLAIMS[name]) for name, corpus in zip(rows["claim"], rows["corpus"], strict=True)]
-        rows[["seeds", "updates"]] = pd.DataFrame(sizes, index=rows.index)
-        frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
+        updates = [_updates(own[corpus], CLAIMS[name]) for name, corpus in zip(rows["claim"], rows["corpus"])]
+        more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
+        frames.append(rows.assign(updates=updates, **more))
     return pd.concat(frames, ignore_index=True)
 
 
-def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
-    """Seeds and updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines.
+def _updates(tables: data.Tables, claim: Claim) -> int:
+    """Updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines.
 
     Of the pruned ones, those with decided gates, if there are any.
     """
@@ -58,30 +68,29 @@ def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
     pruned = (models["kind"] == "pruned") & models["scope"].isin(claim.scopes)
     counted = pruned & (models["lam"] != 0) & is_decided(models)
     chosen = [models["kind"] == claim.control, counted, pruned, models["kind"] == "baseline"]
-    judged = next(models[rows] for rows in chosen if rows.any())
-    seeds = judged["seed"]
-    if claim.of_pruning and not claim.scopes and len(tables.ablation):
-        seeds = tables.ablation["seed"]  # of the baselines whose heads are removed
-    return seeds.nunique(), judged["updates"].max()
+    return int(next(models[rows] for rows in chosen if rows.any())["updates"].max())
 
 
-def chosen(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the experiment that counts for each claim of `PAPERS`, or one row of a claim that none can judge."""
-    parts = []
-    testable = rows["claim"].where(rows["verdict"] != Verdict.NOT_TESTABLE)
-    rows = rows.assign(able=testable.groupby(rows["folder"]).transform("nunique"))
-    for paper, claims in PAPERS.items():
-        for claim in claims():
-            same = rows[rows["claim"] == claim.name]
-            same = same.assign(enough=same["seeds"] >= claim.least_seeds)
-            same = same.sort_values(["enough", "updates", "seeds", "able"], ascending=False, kind="stable")
-            able = same[same["verdict"] != Verdict.NOT_TESTABLE]
-            absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
-            unjudged = (
-                same.nlargest(1, "able") if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
-            )
-            parts.append(able[able["folder"] == able["folder"].iloc[0]] if len(able) else unjudged)
-    return pd.concat(parts, ignore_index=True)[[*table.COLUMNS, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
+def ranked(rows: pd.DataFrame) -> pd.DataFrame:
+    """All rows, those of each claim with the best evidence first; `best`: whether the row counts for its corpus."""
+    order = {
+        "place": rows["claim"].map(list(CLAIMS).index),
+        "able": rows["verdict"] != Verdict.NOT_TESTABLE,
+        "enough": rows["baselines"].fillna(0) >= LEAST_BASELINES,
+        "equal": rows["verdict"] != Verdict.CONFOUNDED,
+        "size": rows["baselines"].fillna(0),
+    }
+    testable = rows["claim"].where(order["able"]).groupby(rows["folder"]).transform("nunique")
+    keys = [*order, "updates", "testable"]
+    rows = rows.assign(**order, testable=testable)
+    rows = rows.sort_values(keys, ascending=[True, *[False] * (len(keys) - 1)], kind="stable", ignore_index=True)
+    best = ~rows.duplicated(["claim", "corpus"])
+    return rows.assign(best=best).drop(columns=[*order, "testable"])
+
+
+def verdicts(rows: pd.DataFrame) -> pd.Series:
+    """The verdict of each claim, by name: that of the first of its `ranked` rows."""
+    return rows.drop_duplicates("claim").set_index("claim")["verdict"]
 
 
 def notes_of(path: Path | None) -> dict[str, str]:
@@ -100,52 +109,78 @@ def notes_of(path: Path | None) -> dict[str, str]:
 
 
 def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
-    """The rows of `chosen` as a page in Markdown, with links that hold from the folder of `output`."""
-    counts, lines = [f"# Does it hold?\n\n{RULE}\n\n{VERDICTS}\n"], []
+    """The rows of `ranked` as a page in Markdown, with links that hold from the folder of `output`."""
+    parts = [f"# Does it hold?\n\n{RULE}\n", _counts(rows)]
+    parts.append("\n".join(f"- *{verdict.value}*: {meaning}" for verdict, meaning in VERDICTS.items()) + "\n")
     for paper, of_paper in rows.groupby("paper", sort=False):
-        counts.append(f"{paper}: {_counts(of_paper)}.\n")
-        lines += [f"\n## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
-        lines += [_line(same, notes.get(name, ""), output) for name, same in of_paper.groupby("claim", sort=False)]
-    return "\n".join([*counts, *lines, ""])
-
-
-def _line(same: pd.DataFrame, note: str, output: Path) -> str:
-    """The row of one claim: its values on the corpora of the experiment that counts."""
-    first, values, evidence, notes = same.iloc[0], "", "", [note, same["reason"].iloc[0]]
-    if first["verdict"] != Verdict.NOT_TESTABLE:
-        values = "; ".join(f"{row['corpus']}: {ours(row, Unit(row['unit']))}" for row in same.to_dict("records"))
-        where = quote(os.path.relpath(Path(first["folder"]).parent / "claims.md", output.parent))
-        seeds = f"{first['seeds']} seed{'' if first['seeds'] == 1 else 's'}, {first['updates']:,} updates"
-        evidence, notes = f"[{escape_markdown(first['experiment'])}]({where}), {seeds}", [note, *same["note"].unique()]
-    cells = [
-        escape_markdown(f"{first['text']} ({first['section']})"),
-        escape_markdown(first["reported"]),
-        escape_markdown(accepted(first, Unit(first["unit"]))),
-        escape_markdown(values),
-        _together(same["verdict"], same["corpus"]),
-        evidence,
-        escape_markdown("; ".join(filter(None, notes))),
-    ]
-    return f"| {' | '.join(cells)} |"
+        parts.append(f"## {paper}\n")
+        for finding, same in of_paper.groupby("finding", sort=False):
+            parts.append(f"### {TITLES[finding]}\n")
+            parts += [*_table(same), *_notes(same, notes, output)]
+    return "\n".join(parts)
 
 
 def _counts(rows: pd.DataFrame) -> str:
-    """How many claims have each verdict."""
-    each = rows.groupby("claim")["verdict"].agg(_together).value_counts()
-    return ", ".join(f"{count} {verdict}" for verdict, count in each.items())
+    """How many claims of each paper have each verdict, as a table."""
+    first = rows.drop_duplicates("claim")
+    counted = first[first["verdict"] != Verdict.VALUE_ONLY]
+    counts = pd.crosstab(counted["verdict"], counted["paper"])
+    papers = list(rows["paper"].unique())
+    lines = [f"| verdict | {' | '.join(papers)} |", "|" + " --- |" * (len(papers) + 1)]
+    for verdict in Verdict:
+        if verdict in counts.index:
+            lines.append(f"| {verdict.value} | {' | '.join(str(counts.loc[verdict, paper]) for paper in papers)} |")
+    return "\n".join(lines) + "\n"
 
 
-def _together(verdicts: pd.Series, corpora: pd.Series | None = None) -> str:
-    """One verdict if all agree; else each with its corpus, or `mixed`."""
-    if verdicts.nunique() == 1:
-        return verdicts.iloc[0]
-    return "mixed" if corpora is None else ", ".join(f"{v} ({c})" for v, c in zip(verdicts, corpora, strict=True))
+def _table(same: pd.DataFrame) -> Iterator[str]:
+    """The table of a finding: a row per claim, with the best evidence of each corpus."""
+    corpora = list(same.loc[same["verdict"] != Verdict.NOT_TESTABLE, "corpus"].unique()) or [same["corpus"].iloc[0]]
+    columns = ["claim", "paper", "accepted", *corpora, "verdict"]
+    yield f"| {' | '.join(map(escape_markdown, columns))} |"
+    yield "|" + " --- |" * len(columns)
+    for name, of_claim in same.groupby("claim", sort=False):
+        first, values = of_claim.iloc[0].to_dict(), []
+        for corpus in corpora:
+            row = of_claim[(of_claim["corpus"] == corpus) & of_claim["best"]]
+            testable = len(row) and row["verdict"].iloc[0] != Verdict.NOT_TESTABLE
+            values.append(_value(row.iloc[0].to_dict(), first["verdict"]) if testable else "")
+        text = f"{name}: {first['text']} ({first['section']})"
+        verdict = "" if first["verdict"] == Verdict.VALUE_ONLY else first["verdict"]
+        cells = [text, first["reported"], accepted(first, Unit(first["unit"])), *values, verdict]
+        yield f"| {' | '.join(map(escape_markdown, cells))} |"
+    yield ""
+
+
+def _value(row: dict, verdict: str) -> str:
+    """A value with the number of baselines, and with its verdict where that is not the claim's."""
+    other = f", {row['verdict']}" if row["verdict"] != verdict else ""
+    return f"{ours(row, Unit(row['unit']))}, n {row['baselines']}{other}"
+
+
+def _notes(same: pd.DataFrame, notes: dict[str, str], output: Path) -> Iterator[str]:
+    """Below the table: for each claim where its values come from, what the other experiments measured, and remarks."""
+    for name, of_claim in same.groupby("claim", sort=False):
+        able = of_claim[of_claim["verdict"] != Verdict.NOT_TESTABLE]
+        parts = [notes.get(name, "")]
+        if not len(able):
+            parts.append(f"not testable: {of_claim['reason'].iloc[0]}")
+        for row in able.to_dict("records"):
+            where = quote(os.path.relpath(Path(row["folder"]).parent / "claims.md", output.parent))
+            source = f"[{escape_markdown(row['experiment'])}]({where}), {escape_markdown(row['corpus'])}"
+            what = f"{row['baselines']} baseline{'s' * (row['baselines'] != 1)}, {row['updates']:,} updates"
+            value = "" if row["best"] else f"{ours(row, Unit(row['unit']))}, {row['verdict']}"
+            said = escape_markdown("; ".join(filter(None, [value, row["note"]])))
+            parts.append(f"{source}, {what}{said and f': {said}'}")
+        yield f"- **{escape_markdown(name)}.** " + ". ".join(filter(None, parts)) + "."
+    yield ""
 
 
 def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
     """Write `output`.md and `output`.csv; return how many claims have each verdict."""
-    rows = chosen(judged(folders))
+    rows = ranked(judged(folders))
     csv = rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
     write_file(output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes)))
     write_file(output.with_name(f"{output.name}.csv"), csv)
-    return _counts(rows)
+    counted = verdicts(rows).value_counts()
+    return ", ".join(f"{counted[verdict]} {verdict.value}" for verdict in Verdict if verdict in counted)

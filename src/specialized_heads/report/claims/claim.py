@@ -1,43 +1,52 @@
-"""A claim and its verdict: a measured number, the range that confirms the claim, and one of five verdicts.
+"""A claim, what was measured of it, and the verdict.
 
-The range is the paper's value with a tolerance; `table.VERDICTS` says what each verdict means. A claim that one thing is larger
-than another (`directed`) needs an interval, since chance alone gives half of all differences the right sign. Any other value
-without an interval must keep a hundredth away from a limit.
+The claims are data: `claims.yaml` has one entry for each, with the paper's value and the range of ours that confirms it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan, nan
+from functools import cache, partial
+from importlib import import_module
+from math import inf, isnan, nan
+from pathlib import Path
+from typing import Any, Literal
 
-from scipy.stats import binomtest
+import yaml
+from pydantic import Field
 
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.style import minus
+from specialized_heads.stage import Section
+
+LIST = Path(__file__).with_name("claims.yaml")
+MEASURES = ("of_heads", "of_survival", "of_scores", "of_ablation")  # modules
+LEAST_BASELINES = 3  # for more than "partly": one training may be an exception
 
 
 class Verdict(StrEnum):
     REPRODUCED = "reproduced"
+    AFTER_SELECTION = "reproduced after selection"
     PARTLY = "partly"
     INCONCLUSIVE = "inconclusive"
+    CONFOUNDED = "confounded"
     NOT_REPRODUCED = "not reproduced"
+    BY_OUR_THRESHOLD = "not reproduced (our threshold)"
+    VALUE_ONLY = "value only"
     NOT_TESTABLE = "not testable"
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A number with its 95% interval, if it has one."""
-
-    value: float
-    low: float = nan
-    high: float = nan
-    n: int | None = None  # sample size
-    of: str = ""  # what it counts
-    note: str = ""  # what the number is compared with, or how strong the evidence is
-    sufficient: bool = True  # whether the evidence suffices for more than "partly"
-
-
-NEAR_LIMIT = 0.01  # of a share, a point or BLEU
+VERDICTS = {
+    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three baselines or more",
+    Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
+    Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than three baselines",
+    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim says that one thing is "
+    "larger than another, and the interval includes no difference",
+    Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
+    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range",
+    Verdict.BY_OUR_THRESHOLD: "the same, but the paper gives no number and the threshold is ours",
+    Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
+}
 
 
 class Unit(StrEnum):
@@ -55,65 +64,97 @@ class Unit(StrEnum):
         """The formatted value."""
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
-    def is_bound(self, value: float) -> bool:
-        """Whether no value of this unit can be beyond this one, whatever the evidence."""
-        return self is Unit.RANK or (self in (Unit.SHARE, Unit.CORRELATION, Unit.AREA) and value in (-1.0, 0.0, 1.0))
-
 
 FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+z.0f", Unit.RANK: ".2g"}
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A quantitative statement of a paper."""
+class Measured:
+    """A number with its 95% interval, if it has one."""
 
-    name: str  # short and unique; the key in the table
-    section: str  # of the paper
-    text: str  # in our words
-    reported: str  # the paper's value, formatted
-    accepted: tuple[float, float]  # the range that confirms the claim, both ends included; infinite at an open end
-    tolerance: str  # how the range follows from the paper's value
-    unit: Unit  # of the measured value
-    measure: Callable[[Evidence], Measured]  # the same quantity on a corpus of ours; raises `evidence.NotTestable`
-    of_pruning: bool = True  # whether it needs a corpus that is pruned, or whose heads are ablated
-    scopes: tuple[str, ...] = ()  # of the models pruned by gates that it judges; none: it judges the baseline
-    control: str = ""  # kind of the models from scratch that it compares them with
-    judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
-    directed: bool = False  # whether it only says that something is larger than something else
-    least_seeds: int = 1  # for more than "partly"
-    of_trained: bool = (
-        True  # whether it says nothing about models that have hardly learned (`Evidence.require_trained`)
+    value: float
+    low: float = nan
+    high: float = nan
+    n: int | None = None  # sample size
+    of: str = ""  # what it counts
+    note: str = ""  # what the number is compared with, how strong the evidence is, or why it has no interval
+    baselines: int = 1  # trained models, of different seeds, on which the number rests
+    sufficient: bool = True  # whether the evidence suffices for more than "partly"
+    confounded: bool = False  # whether the models compared differ in more than the claim is about
+
+
+class Claim(Section):
+    """A quantitative statement of a paper, or a value that neither paper has but a reader of the claim needs (`judged`)."""
+
+    name: str = Field(description="short and unique; the key in the tables")
+    paper: Literal["Voita et al. 2019", "Michel et al. 2019"]
+    finding: str = Field(description="its group on the page of evidence")
+    section: str = Field(description="of the paper")
+    text: str = Field(description="the claim in our words")
+    reported: str = Field("", description="the paper's value, formatted")
+    accepted: tuple[float | None, float | None] = Field(
+        (None, None), description="the range that confirms the claim, both ends included; null: open"
+    )
+    tolerance: str = Field("", description="how the range follows from the paper's value")
+    unit: Unit = Field(description="of the measured value")
+    measure: str = Field(description="the function that measures it")
+    given: dict[str, Any] = Field({}, description="further arguments of the function")
+    judged: bool = Field(True, description="false: a value without a verdict")
+    directed: bool = Field(False, description="whether it only says that something is larger than something else")
+    selected: bool = Field(False, description="whether the training recipe was selected by this measure")
+    our_threshold: bool = Field(False, description="whether the paper gives no number, so that the limit is ours")
+    scopes: list[str] = Field(
+        [], description="of the models pruned by gates that it judges; none: it judges the baseline"
+    )
+    control: str = Field("", description="kind of the models from scratch with which it compares them")
+    of_pruning: bool = Field(False, description="whether it needs a corpus that is pruned, or whose heads are ablated")
+    judged_on: list[Literal["translation", "classification"]] = Field(["translation"])
+    of_trained: bool = Field(
+        True, description="whether it says nothing about models that have hardly learned (`Evidence.require_trained`)"
     )
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The accepted range, infinite at an open end."""
+        low, high = self.accepted
+        return (-inf if low is None else low), (inf if high is None else high)
+
     def measured(self, evidence: Evidence) -> Measured:
-        """The measure, of a model that has learned enough to say something about the claim."""
-        measured = self.measure(evidence)
+        """The measure, of a model that has learned enough to say something about the claim; raises `NotTestable`."""
+        measured = measure(self)(evidence)
         if self.of_trained:
             evidence.require_trained()
         return measured
 
 
-def judge(
-    measured: Measured, accepted: tuple[float, float], *, directed: bool = False, unit: Unit = Unit.DIFFERENCE
-) -> Verdict:
-    """The verdict on a claim that can be tested; see the module's docstring. A comparison with a missing interval fails."""
-    low, high = accepted
-    known = not isnan(measured.low)
-    if directed and not known:
-        return Verdict.INCONCLUSIVE
-    if not low <= measured.value <= high:
-        reaches = measured.low <= high and measured.high >= low
-        return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED
+@cache
+def claims() -> tuple[Claim, ...]:
+    """All claims of both papers, in the order of the list."""
+    groups = yaml.safe_load(LIST.read_text(encoding="utf-8"))
+    rows = [{"paper": group["paper"], "finding": group["finding"]} | row for group in groups for row in group["claims"]]
+    return tuple(Claim.model_validate(row) for row in rows)
+
+
+def measure(claim: Claim) -> Callable[[Evidence], Measured]:
+    """The function that measures a claim on the evidence of a corpus."""
+    modules = [import_module(f"specialized_heads.report.claims.{name}") for name in MEASURES]
+    return partial(next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given)
+
+
+def judge(claim: Claim, measured: Measured) -> Verdict:
+    """The verdict on a claim that can be tested; see `VERDICTS`. A comparison with a missing interval fails."""
+    if not claim.judged:
+        return Verdict.VALUE_ONLY
+    if measured.confounded:
+        return Verdict.CONFOUNDED
+    low, high = claim.range
     certain = low <= measured.low and measured.high <= high
-    if directed and not certain:
+    if not low <= measured.value <= high:
+        if isnan(measured.low) or (measured.low <= high and measured.high >= low):
+            return Verdict.INCONCLUSIVE
+        return Verdict.BY_OUR_THRESHOLD if claim.our_threshold else Verdict.NOT_REPRODUCED
+    if claim.directed and not certain:
         return Verdict.INCONCLUSIVE
-    if not directed and not known:
-        limits = [limit for limit in accepted if not unit.is_bound(limit)]
-        certain = all(abs(measured.value - limit) >= NEAR_LIMIT for limit in limits)
-    return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
-
-
-def proportion(count: int, total: int, *, of: str, note: str = "") -> Measured:
-    """A share with Wilson's 95% interval."""
-    interval = binomtest(count, total).proportion_ci(method="wilson")
-    return Measured(count / total, interval.low, interval.high, total, of, note)
+    if not (certain and measured.sufficient and measured.baselines >= LEAST_BASELINES):
+        return Verdict.PARTLY
+    return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED

@@ -1,8 +1,6 @@
 """The evidence of a corpus for all claims, and quantities that several claims need.
 
-Seeds are not pooled: each seed gives a value and an interval, and a claim is judged by their means. So an interval covers
-the choice of test sentences, which more seeds do not narrow. Heads and models are counted over all seeds. Margins of relations,
-for which baselines may or may not have a head, have an interval that spans those of the seeds.
+Each seed has a baseline of its own, with the models pruned from it.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
-from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
+from specialized_heads.heads.functions import POSITIONAL, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES
@@ -20,9 +18,10 @@ from specialized_heads.report.data import parted, with_ends
 TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
-INTERVAL = with_ends("difference")
+INTERVAL = with_ends("difference")  # from the baseline
 COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation/score.py`)
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
+SAMPLES = "_samples"  # ending of columns with differences on resampled sentences
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 
 
@@ -106,58 +105,56 @@ class Evidence:
         models = self.pruned_with(scope)
         return models[(models["lam"] == 0) & (models["updates"] == models["updates"].max())].set_index("seed")
 
-    def converged(self, scope: str) -> bool | None:
-        """Whether the interval of the difference of λ 0 from the baseline includes 0.
+    def compared(self, scope: str) -> pd.DataFrame:
+        """Pruned models that are compared with λ 0 of as many updates (`COUNTERPART`).
 
-        None if a seed that is pruned with the scope, or every seed, is without λ 0.
+        So what the updates of pruning gain by themselves is not taken for the price of heads.
         """
-        controls = self.controls(scope)
-        if not len(controls) or set(controls.index) != set(self.pruned_with(scope)["seed"]):
-            return None
-        return bool(controls["difference_low"].mean() <= 0 <= controls["difference_high"].mean())
+        models = self.pruned_models(scope)
+        models = models[models["seed"].isin(self.controls(scope).index)]
+        models = models[models.reindex(columns=COUNTERPART).notna().all(axis=1)]
+        unpruned = f"no model with λ 0 in scope {scope} shows what the updates of pruning gain (pruning.{scope})"
+        require(len(models), unpruned)
+        return models
 
-    def compared(self, scope: str) -> tuple[pd.DataFrame, str]:
-        """Pruned models with their difference of BLEU, with interval, from the reference; and the reference.
-
-        The reference is the baseline, or the model with λ 0 if that one differs from it (`converged`).
-        """
-        models, converged = self.pruned_models(scope), self.converged(scope)
-        gain = "shows what the updates of pruning gain by themselves"
-        require(converged is not None, f"no model with λ 0 in scope {scope} {gain} (pruning.{scope})")
-        if converged:
-            return models, "against the baseline (λ 0 does not differ from it)"
-        models = models.assign(**dict(zip(INTERVAL, counterparts(models), strict=True)))
-        return models, "against λ 0 (it differs from the baseline)"
-
-    def curve(self, scope: str) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], str]:
+    def curve(
+        self, scope: str, *, column: str = COUNTERPART[0]
+    ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """By seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
-        point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
+        point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval; the
+        same differences on resampled sentences are (points, resamples), with no resample in tables that do not have them.
+
+        `column`: the differences from λ 0, or `difference`, those from the baseline.
         """
-        columns = [f"{kind}_heads" for kind in SCOPES[scope]]
-        whole = self.baselines()[columns].iloc[0].sum()
-        models, reference = self.compared(scope)
+        heads = [f"{kind}_heads" for kind in SCOPES[scope]]
+        whole = self.baselines()[heads].iloc[0].sum()
+        models = self.compared(scope)
+        ends, samples = with_ends(column), column + SAMPLES
         curves = {}
         for seed, same in models.groupby("seed"):
-            points = same.assign(share=same[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
-            points.loc[1.0] = 0.0
-            points = points.sort_index()
-            curves[seed] = points.index.to_numpy(float), points.to_numpy(float)
-        return curves, reference
+            same = same.assign(share=same[heads].sum(axis=1) / whole)
+            points = same.groupby("share")
+            values = np.vstack([points[ends].mean().to_numpy(float), np.zeros(3)])
+            known = samples in same and same[samples].notna().all()
+            drawn = [np.mean(np.stack(each.to_list()), axis=0) for _, each in points[samples]] if known else []
+            resampled = np.vstack([*drawn, np.zeros_like(drawn[0])]) if known else np.zeros((len(values), 0))
+            curves[seed] = np.array([*points.size().index, 1.0]), values, resampled
+        return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
         """The baselines' heads of a scope."""
         return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
-        """The functions of encoder heads: offset, rare words, and each relation and direction that has enough arcs."""
+        """The functions of encoder heads: offset, each relation and direction that has enough arcs, and any other by its name."""
         functions = []
         for head in heads.to_dict("records"):
             names = {name for name in head["relations"] if head[f"{parted(name)[0]}_arcs"] >= self.least_arcs}
             if POSITIONAL in head["functions"]:
                 names.add(f"{POSITIONAL} {head['positional_offset']:+.0f}")
-            functions.append(names | {RARE_WORDS} & set(head["functions"]))
+            functions.append(names | (set(head["functions"]) - {POSITIONAL, SYNTACTIC}))
         return functions
 
     def survivors(self, scope: str) -> list[tuple[int, pd.DataFrame]]:

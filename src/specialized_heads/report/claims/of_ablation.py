@@ -1,18 +1,16 @@
 """Measures on ablation and on pruning in order of importance (Michel et al. 2019)."""
 
 from dataclasses import replace
-from math import nan
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, pearsonr
 
-from specialized_heads.report.claims.claim import Measured, proportion
+from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
-from specialized_heads.report.claims.of_heads import certain_over_seeds
+from specialized_heads.report.claims.inference import DIFFERENCES, SHARES, each, mean_of, proportion, same_sign
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.data import with_ends
-from specialized_heads.report.style import minus
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
@@ -39,8 +37,15 @@ def significant(evidence: Evidence) -> Measured:
     require(len(heads), NO_SINGLE)
     visible = _require_power(evidence, heads, LARGEST_EFFECT[evidence.of])
     note = f"only effects above {visible:.2f} {'BLEU' if evidence.of == 'translation' else 'points'} could be seen"
-    measured = proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads", note=note)
+    measured = _share(heads["p_value"] < SIGNIFICANT, heads["seed"], of="heads", note=note)
     return replace(measured, sufficient=visible <= MEDIAN_EFFECT[evidence.of])
+
+
+def _share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
+    """The share for which this is true in each baseline."""
+    within = proportion(int(found.sum()), len(found), of=of)
+    shares = found.astype(float).groupby(seeds).mean()
+    return mean_of(shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES)
 
 
 def gains(evidence: Evidence) -> Measured:
@@ -48,7 +53,7 @@ def gains(evidence: Evidence) -> Measured:
     heads = _single(evidence.single, "without")
     changed = heads[(heads["type"] == "encoder") & (heads["p_value"] < SIGNIFICANT)]
     require(len(changed), "no encoder head changes the score by itself")
-    return proportion(int((changed["delta"] > 0).sum()), len(changed), of="heads")
+    return _share(changed["delta"] > 0, changed["seed"], of="heads")
 
 
 def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> float:
@@ -95,19 +100,21 @@ def two_sets(evidence: Evidence) -> Measured:
         require(len(pairs), "the task has no mismatched set")
     require(len(pairs), "single heads are not ablated on a second set")
     score = "BLEU" if evidence.of == "translation" else "the score"
-    values = []
-    for _, same in pairs.groupby("seed"):
+    values, ends = {}, []
+    for seed, same in pairs.groupby("seed"):
         known = len(same) >= 4 and (same.nunique() > 1).all()
         require(known, f"too few heads, or none of them changes {score}")
         correlation = pearsonr(same["first"], same["second"])
-        values.append([correlation.statistic, *correlation.confidence_interval()])
-    return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
+        values[seed] = correlation.statistic
+        ends.append(correlation.confidence_interval())
+    low, high = np.mean(ends, axis=0)
+    return mean_of(pd.Series(values), within=(low, high), n=len(pairs) // len(values), of="heads", bounds=DIFFERENCES)
 
 
 def faster(evidence: Evidence, *, batch: int) -> Measured:
     """The gain in speed without half of the heads, with this many sentences per batch.
 
-    The range over rounds is that of one measurement, no confidence interval, and so a note.
+    The interval is the range over rounds of one measurement.
     """
     rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
     require(len(rows), "the speed of BERT is not measured here")
@@ -115,9 +122,9 @@ def faster(evidence: Evidence, *, batch: int) -> Measured:
     require(len(rows), f"the speed of BERT is not measured with {batch} sentences per batch")
     row = rows.iloc[0]
     low, high = float(row["gain_low"]), float(row["gain_high"])
-    note = f"rounds from {low:+.0%} to {high:+.0%}; {row['device']}"
     steady = high - low <= MOST_NOISE
-    return Measured(float(row["gain"]), n=batch, of="sentences per batch", note=minus(note), sufficient=steady)
+    note = f"interval: range over rounds; {row['device']}"
+    return Measured(float(row["gain"]), low, high, batch, "sentences per batch", note, sufficient=steady)
 
 
 def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = False) -> Measured:
@@ -129,14 +136,25 @@ def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = Fals
     table = evidence.systematic
     table = table[(table["what"] == pruned) & table["update"].isna() & (table["heads"] > 0)]
     require(len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
-    values = []
-    for _, same in table.sort_values("removed").groupby("seed"):
+    values = {}
+    for seed, same in table.sort_values("removed").groupby("seed"):
         require_near(same["share"].to_numpy(), share)
         learned = same["bleu_full"] - (evidence.majority if evidence.of == "classification" else 0.0)
         points = [*same["share"][same["share"].between(0, share, inclusive="neither")], share] if up_to else [share]
         steps = np.column_stack([np.interp(points, same["share"], same[column] / learned) for column in DELTA])
-        values.append(steps[steps[:, 0].argmin()])
-    return Measured(*np.mean(values, axis=0), int(table["sentences"].iloc[0]), "sentences")
+        values[seed] = steps[steps[:, 0].argmin()]
+    return _mean_change(values, int(table["sentences"].iloc[0]))
+
+
+def _mean_change(values: dict[int, np.ndarray], sentences: int) -> Measured:
+    """The mean over baselines of relative changes (3,): each with its interval over sentences.
+
+    The best heads of a baseline and its sentences are not those of another, so that both vary between baselines.
+    """
+    changes = pd.DataFrame(values, index=["value", "low", "high"]).T
+    within = changes["low"].mean(), changes["high"].mean()
+    note = f"by seed {each(changes['value'], Unit.SHARE.text)}" if len(changes) > 1 else ""
+    return mean_of(changes["value"], within=within, n=sentences, of="sentences", note=note)
 
 
 def one_is_enough(evidence: Evidence) -> Measured:
@@ -146,25 +164,24 @@ def one_is_enough(evidence: Evidence) -> Measured:
     require(len(best), "no layer has more than one head")
     _require_power(evidence, best, ALONE_EFFECT)
     lose = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
-    return proportion(int((~lose).sum()), len(best), of="layers", note="the best heads are chosen on the same test set")
+    return _share(~lose, best["seed"], of="layers", note="the best heads are chosen on the same test set")
 
 
 def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     """Relative change of BLEU with only the best head of the last layer of cross-attention; or the rank of that layer by this
     change among all layers of all types, 1 being the largest loss."""
     best = _best_alone(evidence)
-    values = []
-    for _, same in best.groupby("seed"):
+    ranks, values = {}, {}
+    for seed, same in best.groupby("seed"):
         layer, cross = same.loc[same["type"] != "encoder", "layer"].max(), same[same["type"] == "cross"]
         require(cross["layer"].max() == layer, "the last layer of the decoder has no cross-attention heads")
         last = cross.loc[cross["layer"].idxmax()]
         require(last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it")
-        place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
-        values.append(place if rank else (last[DELTA] / last["bleu_full"]).tolist())
-    value = np.mean(np.array(values, dtype=float), axis=0)
+        ranks[seed] = 1 + (same["delta"] < last["delta"]).sum()
+        values[seed] = (last[DELTA] / last["bleu_full"]).to_numpy(float)
     if rank:
-        return Measured(*value, best.groupby("seed").size().max(), "layers")
-    return Measured(*value, int(best["sentences"].iloc[0]), "sentences")
+        return mean_of(pd.Series(ranks), n=int(best.groupby("seed").size().max()), of="layers")
+    return _mean_change(values, int(best["sentences"].iloc[0]))
 
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Series | None:
@@ -190,7 +207,8 @@ def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     require(len(evidence.systematic), NO_SYSTEMATIC)
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
-    return Measured(float(shares.mean()), n=int(evidence.systematic["heads"].max()), of="heads")
+    note = f"by seed {each(shares, Unit.SHARE.text)}" if len(shares) > 1 else "one baseline has no interval"
+    return mean_of(shares, n=int(evidence.systematic["heads"].max()), of="heads", note=note, bounds=SHARES)
 
 
 def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
@@ -203,4 +221,5 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     early = [shares for moment in moments if (shares := redundant(evidence, kept=kept, moment=moment)) is not None]
     known = end is not None and early
     require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
-    return certain_over_seeds(end - early[0], sign=1)
+    gains = (end - early[0]).dropna()
+    return mean_of(gains, note=same_sign(gains))

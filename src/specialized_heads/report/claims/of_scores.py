@@ -3,12 +3,23 @@
 A measure takes the evidence of a corpus and returns a number, or raises `NotTestable`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from specialized_heads.pruning.scopes import SCOPES
-from specialized_heads.report.claims.claim import Measured
-from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, counterparts, require
+from specialized_heads.report.claims.claim import Measured, Unit
+from specialized_heads.report.claims.evidence import (
+    COUNTERPART,
+    MODEL,
+    SAMPLES,
+    TOTALS,
+    Evidence,
+    counterparts,
+    require,
+)
+from specialized_heads.report.claims.inference import SHARES, each, mean_of
 from specialized_heads.report.data import with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
@@ -23,23 +34,58 @@ def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
     """BLEU of the baseline, computed as in the paper, if the data are the paper's: `Evidence.stands_for`."""
     require(evidence.stands_for == data, "scores can only be compared on the same data")
     baselines = evidence.baselines()
-    means = baselines[with_ends("bleu_tokenised")].mean()
-    return Measured(*means, int(baselines["sentences"].iloc[0]), "sentences")
+    value, low, high = baselines[with_ends("bleu_tokenised")].mean()
+    return mean_of(
+        baselines["bleu_tokenised"], within=(low, high), n=int(baselines["sentences"].iloc[0]), of="sentences"
+    )
 
 
-def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
-    """BLEU minus that of the reference (`Evidence.compared`) with a share of the heads left."""
-    curves, reference = evidence.curve(scope)
-    values = []
-    for seed, (shares, differences) in curves.items():
+def loss(evidence: Evidence, *, data: str, scope: str, heads: int, of: int, change: float) -> Measured:
+    """BLEU minus that of λ 0 with as large a share of the heads left; the note has that from the baseline.
+
+    Args:
+        data: the paper's corpus; its other corpus has a value of its own.
+        scope: of pruning.
+        heads, of: left in the paper's model, of how many that can go.
+        change: the paper's, in BLEU.
+    """
+    require(evidence.stands_for in ("", data), "the paper gives this corpus a value of its own")
+    found, values = difference(evidence, scope=scope, left=heads / of)
+    beside, _ = difference(evidence, scope=scope, left=heads / of, column="difference")
+    form = Unit.DIFFERENCE.text
+    notes = [f"against λ 0; against the baseline {form(beside.value)} [{form(beside.low)}, {form(beside.high)}]"]
+    notes += [f"by seed {each(values, form)}"] * (len(values) > 1)
+    absent = sorted(set(evidence.pruned_models(scope)["seed"]) - set(values.index))
+    notes += [f"seed {' and '.join(map(str, absent))} is not compared with λ 0"] * bool(absent)
+    notes += [f"the interval excludes the paper's {form(change)}"] * (not found.low <= change <= found.high)
+    return replace(found, note="; ".join(notes))
+
+
+def difference(
+    evidence: Evidence, *, scope: str, left: float, column: str = COUNTERPART[0]
+) -> tuple[Measured, pd.Series]:
+    """BLEU minus that of a reference with a share of the heads left, interpolated; and its value by seed (`Evidence.curve`).
+
+    The interval of the mean over seeds is that of one bootstrap, in which each resample of sentences is the same for all
+    seeds. Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is at least as wide.
+    """
+    values, ends, drawn = {}, [], []
+    curves = evidence.curve(scope, column=column)
+    for seed, (shares, differences, resampled) in curves.items():
         smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
         of, instead = f" of seed {seed}" * (len(curves) > 1), f"of its heads left, not {left:.1%}"
         require(smallest <= left + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}")
         require(largest >= left - BESIDE, f"the largest pruned model{of} has {largest:.1%} {instead}")
         require_near(shares, left)
-        values.append([np.interp(left, shares, column) for column in differences.T])
-    sentences = int(evidence.scores["sentences"].iloc[0])
-    return Measured(*np.mean(values, axis=0), sentences, "sentences", reference)
+        values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
+        ends.append(interval)
+        drawn.append([np.interp(left, shares, series) for series in resampled.T])
+    low, high = np.mean(ends, axis=0)
+    if all(len(samples) for samples in drawn):
+        low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
+    by_seed, sentences = pd.Series(values, dtype=float), int(evidence.scores["sentences"].iloc[0])
+    measured = Measured(by_seed.mean(), float(low), float(high), sentences, "sentences", baselines=len(values))
+    return measured, by_seed
 
 
 def require_near(shares: np.ndarray, share: float) -> None:
@@ -49,33 +95,53 @@ def require_near(shares: np.ndarray, share: float) -> None:
     require(above - below <= WIDEST, too_far)
 
 
-def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
+def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
-    The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged; controls with
-    fewer count only if they are at least as good, since more updates could only widen their lead. Pairs of another scope count
-    only if there is none of `scope`.
+    A control whose schedule is not that of baseline and pruning together (`MATCHED`) confounds heads with schedule. Pairs of
+    another scope count only if there is none of `scope`.
+
+    Args:
+        controls: kinds of models, the first that the experiment has is compared.
     """
-    scores, baselines = evidence.scores, evidence.baselines()
-    controls = scores[scores["kind"] == control]
-    require(len(controls), f"the experiment has no such models (kind {control})")
-    pairs = evidence.pruned_models(*SCOPES).merge(controls, on=MODEL, suffixes=("", "_control"))
-    whole = baselines[TOTALS].sum(axis=1).iloc[0]
+    scores = evidence.scores
+    control = next((kind for kind in controls if (scores["kind"] == kind).any()), None)
+    require(control, f"the experiment has no such models (kind {' or '.join(controls)})")
+    rows = scores[scores["kind"] == control]
+    pairs = evidence.pruned_models(*SCOPES).merge(rows, on=MODEL, suffixes=("", "_control"))
+    whole = evidence.baselines()[TOTALS].sum(axis=1).iloc[0]
     left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
     pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
     require(len(pairs), f"no pruned model has about as many heads left as its control (kind {control})")
     if scope in set(pairs["scope"]):
         pairs = pairs[pairs["scope"] == scope]
-    scopes = pairs["scope"].unique()
-    needed = int(baselines["updates"].iloc[0])
-    if not all(map(evidence.converged, scopes)):
-        needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
+    needed = int(evidence.baselines()["updates"].iloc[0] + pairs["updates"].max())
     updates = int(pairs["updates_control"].min())
-    gain, high, low = -counterparts(pairs, end="_control").mean(axis=1)
-    trained = f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}"
-    require(updates >= needed or gain <= 0, trained)
-    note = f"scope {' and '.join(scopes)}" + ("" if updates >= needed else f"; {trained}")
-    return Measured(gain, low, high, len(pairs), "model pairs", note)
+    gain, high, low = -counterparts(pairs, end="_control")
+    pairs = pairs.assign(gain=gain, low=low, high=high)
+    means = pairs.groupby("seed")[["gain", "low", "high"]].mean()
+    low, high = means["low"].mean(), means["high"].mean()
+    samples = f"{COUNTERPART[0]}{SAMPLES}_control"
+    if samples in pairs and pairs[samples].notna().all():
+        by_seed = [np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]]
+        low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
+    note = f"scope {' and '.join(pairs['scope'].unique())}, by seed {each(means['gain'], Unit.DIFFERENCE.text)}"
+    matched = control in MATCHED and updates == needed
+    if not matched:
+        note += f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models in two"
+    return Measured(
+        means["gain"].mean(),
+        float(low),
+        float(high),
+        len(pairs),
+        "model pairs",
+        note,
+        len(means),
+        confounded=not matched,
+    )
+
+
+MATCHED = ("continued", "continued_count")  # controls trained as the baseline, then as pruning trains
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
@@ -90,7 +156,7 @@ def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
 
 
 def gates_decided(evidence: Evidence) -> Measured:
-    """The share of gates that end closed or fully open with probability above 0.9, over all models pruned with a λ.
+    """The share of gates that end closed or fully open with probability above 0.9, over the models pruned with a λ.
 
     Models pruned to a number of heads are left out: their gates are fixed during training.
     """
@@ -105,7 +171,10 @@ def gates_decided(evidence: Evidence) -> Measured:
     require(not fastest < MIN_DRAWS, forced)
     whole = evidence.baselines().iloc[0]
     heads = {scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
-    gates = models["scope"].map(heads)
-    share = np.average(models["gates_decided"], weights=gates)
+    models = models.assign(gates=models["scope"].map(heads))
+    models["decided"] = models["gates_decided"] * models["gates"]
+    sums = models.groupby("seed")[["decided", "gates"]].sum()
     note = f"{len(models)} model{'s' * (len(models) != 1)}"
-    return Measured(round(float(share), 9), n=int(gates.sum()), of="gates", note=note)
+    return mean_of(
+        (sums["decided"] / sums["gates"]).round(9), n=int(sums["gates"].sum()), of="gates", note=note, bounds=SHARES
+    )

@@ -11,33 +11,36 @@ from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.report.claims import michel, voita
-from specialized_heads.report.claims.claim import Unit, Verdict, judge
+from specialized_heads.report.claims.claim import LEAST_BASELINES, VERDICTS, Unit, Verdict, claims, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed, with_ends
 
-PAPERS = {
-    "Voita et al. 2019": voita.claims,
-    "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
-}
 FILES = ("speed",)
 SPEED = ["sentences", *with_ends("gain"), "device"]
-COLUMNS = ["paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of"]
-COLUMNS += ["accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
-TINTS = dict(zip((verdict.value for verdict in Verdict), ("#d3ecd9", "#fbf0c8", "#e6e6ef", "#f8ddd3")))
-VERDICTS = (
-    "Reproduced: our value and its whole interval are in the accepted range. Partly: only the value is, or the evidence is too "
-    "thin. Inconclusive: our value is outside, but its interval reaches the range; or a claim only says that one thing is "
-    "larger than another, and its interval is missing or leaves the range. With several seeds, values and intervals are means "
-    "(the interval of a relation's margin spans those of the seeds), and heads and models are counted over all. Losses by "
-    "pruning are measured against the baseline, or against a model trained for as long with λ 0 if the interval of its gain "
-    "over the baseline excludes zero."
-)
+COLUMNS = [
+    "paper",
+    "claim",
+    "finding",
+    "section",
+    "text",
+    "unit",
+    "reported",
+    "corpus",
+    "value",
+    "low",
+    "high",
+    "n",
+    "of",
+]
+COLUMNS += ["baselines", "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
+LEGEND = " ".join(f"{verdict.value.capitalize()}: {meaning}." for verdict, meaning in VERDICTS.items())
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
-    f"confirms the claim (accepted), and the verdict. {VERDICTS} Claims that this experiment cannot test are only in "
-    "claims.csv, with the reason. Losses of a classifier by pruning are relative to what it has learned: its score less that "
-    "of the most frequent label."
+    f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
+    f"and with {LEAST_BASELINES} or more its interval is Student's over them; intervals of BLEU are over sentences, the same "
+    "for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. Claims that this "
+    "experiment cannot test are only in claims.csv, with the reason. Losses of a classifier by pruning are relative to what it "
+    "has learned: its score less that of the most frequent label."
 )
 
 
@@ -84,20 +87,17 @@ def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidenc
 def judged(corpora: list[Evidence]) -> pd.DataFrame:
     """Judge every claim on every corpus to which it applies: one row for each, with the measured value and the verdict."""
     rows = []
-    for paper, claims in PAPERS.items():
-        for claim, evidence in product(claims(), corpora):
-            if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
-                continue
-            try:
-                measured = claim.measured(evidence)
-                verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
-                values = vars(measured) | {"reason": "", "verdict": verdict.value}
-            except NotTestable as error:
-                values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
-            ends = dict(zip(("accepted_low", "accepted_high"), claim.accepted, strict=True))
-            same = {"paper": paper, "corpus": evidence.title, "claim": claim.name}
-            rows.append(vars(claim) | values | ends | same)
-    return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
+    for claim, evidence in product(claims(), corpora):
+        if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
+            continue
+        try:
+            measured = claim.measured(evidence)
+            values = vars(measured) | {"reason": "", "verdict": judge(claim, measured).value}
+        except NotTestable as error:
+            values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
+        ends = dict(zip(("accepted_low", "accepted_high"), claim.range, strict=True))
+        rows.append(dict(claim) | values | ends | {"corpus": evidence.title, "claim": claim.name})
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64", "baselines": "Int64"})
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -138,8 +138,10 @@ def _counted(values: dict) -> str:
 
 
 def accepted(values: dict, unit: Unit) -> str:
-    """The range that confirms the claim."""
+    """The range that confirms the claim; "" for values without a verdict."""
     low, high = values["accepted_low"], values["accepted_high"]
+    if math.isinf(low) and math.isinf(high):
+        return ""
     if math.isinf(high):
         return f"{unit.text(low)} or more"
     if math.isinf(low):

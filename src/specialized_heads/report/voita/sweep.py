@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, is_decided
+from specialized_heads.report.claims.evidence import INTERVAL, SAMPLES, TOTALS, Evidence, is_decided
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 TARGET = ["kind", "lam", "target_heads"]
@@ -59,7 +59,7 @@ def over_seeds(
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
         first: columns of which the first seed's value is kept.
-        intervals: whether the column of `p_values` has the mean of the seeds' intervals, as in the claims, in place of the range.
+        intervals: whether the column of `p_values` has the interval of the mean (`_mean_interval`) in place of the range.
 
     Returns:
         one row per key: the keys, seeds (how many), `first`, and each value's mean, standard deviation (`_sd`) and range, `_low`
@@ -74,7 +74,8 @@ def over_seeds(
         for end, other in {f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}.items():
             columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
     if intervals:
-        columns |= {f"{p_values}{end}": groups[f"{p_values}{end}"].mean() for end in ("_low", "_high")}
+        ends = [_mean_interval(same, p_values) for _, same in groups]
+        columns |= {f"{p_values}{end}": values for end, values in zip(("_low", "_high"), np.transpose(ends))}
         columns |= {f"{p_values}_lowest": groups[p_values].min(), f"{p_values}_highest": groups[p_values].max()}
     if p_values:
         each = [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups]
@@ -82,22 +83,41 @@ def over_seeds(
     return pd.DataFrame(columns).reset_index()
 
 
+def _mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
+    """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of sentences are those of all seeds.
+
+    Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is at least as wide.
+    """
+    samples = name + SAMPLES
+    if samples in same and same[samples].notna().all():
+        return np.quantile(np.mean(np.stack(same[samples].to_list()), axis=0), (0.025, 0.975))
+    return same[[f"{name}_low", f"{name}_high"]].mean().to_numpy()
+
+
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
     """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
 
-    The reference is the baseline, or λ 0 if that one differs from the baseline. It differs from itself by 0, for sure.
+    The reference is λ 0 of as many updates, or the baseline where a seed has none. It differs from itself by 0, for sure.
     """
     rows = models(scores, scope=scope)
-    evidence = Evidence(scores=rows)
+    unpruned = Evidence(scores=rows).controls(scope)
     rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
-    if rows.empty or evidence.converged(scope) is not False:
+    known = rows["counterpart_difference"].notna() | (rows["kind"] == "baseline") | (rows["lam"] == 0)
+    if rows.empty or not known.all() or not set(rows["seed"]) <= set(unpruned.index):
         return rows, "baseline"
-    gained = evidence.controls(scope).loc[rows["seed"]].set_index(rows.index)
+    gained = unpruned.loc[rows["seed"]].set_index(rows.index)
     mirrored = {"difference": -gained["difference"], "p_value": gained["p_value"]}  # the baseline's difference from λ 0
     mirrored |= {"difference_low": -gained["difference_high"], "difference_high": -gained["difference_low"]}
     of = [rows["kind"] == "baseline", rows["lam"] == 0]
     itself = dict.fromkeys(INTERVAL, 0.0) | {"p_value": nan}
     values = {name: np.select(of, [mirrored[name], itself[name]], rows[f"counterpart_{name}"]) for name in itself}
+    samples = f"difference{SAMPLES}"
+    if samples in rows:
+        drawn = zip(of[0], of[1], gained[samples], rows[f"counterpart_{samples}"], strict=True)
+        values[samples] = [
+            -np.asarray(own) if baseline else np.zeros(len(own)) if unpruned else other
+            for baseline, unpruned, own, other in drawn
+        ]
     return rows.assign(**values), "λ 0"
 
 

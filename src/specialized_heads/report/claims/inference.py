@@ -1,0 +1,259 @@
+"""Inference from few baselines with many heads each: means over baselines, comparisons within layers.
+
+The heads of a baseline are not independent, so the unit is the baseline: a statistic is computed for each, and the interval is
+Student's over baselines. With fewer than three baselines it is one within them, and no claim is more than partly reproduced.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from math import inf, nan
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest, mannwhitneyu, norm, sem, t
+
+from specialized_heads.report.claims.claim import LEAST_BASELINES, Measured
+from specialized_heads.report.claims.evidence import NotTestable, require
+from specialized_heads.report.style import minus
+
+AREAS = np.linspace(0.0, 1.0, 2001)  # at which Newcombe's interval is evaluated
+PERMUTATIONS = 2000
+RESAMPLES = 1000
+SEED = 12345
+SMALL = 1e-9  # sums of squares of what does not vary
+
+Interval = tuple[float, float]
+SHARES, DIFFERENCES = (0.0, 1.0), (-1.0, 1.0)  # bounds: of shares and areas, of their differences and of correlations
+Statistic = Callable[[pd.DataFrame], float]
+
+
+def proportion(count: int, total: int, *, of: str, note: str = "", baselines: int = 1) -> Measured:
+    """A share with Wilson's 95% interval."""
+    interval = binomtest(count, total).proportion_ci(method="wilson")
+    return Measured(count / total, interval.low, interval.high, total, of, note, baselines)
+
+
+def mean_of(
+    values: pd.Series,
+    *,
+    within: Interval = (nan, nan),
+    bounds: Interval = (-inf, inf),
+    n: int | None = None,
+    of: str = "",
+    note: str = "",
+) -> Measured:
+    """The mean of one value per baseline, with Student's interval; with fewer than three of them, with the interval `within`.
+
+    `bounds`: the range of possible values, to which the interval is clipped.
+    """
+    values, (low, high) = values.astype(float), within
+    mean = float(values.mean())
+    if len(values) >= LEAST_BASELINES:
+        half = float(t.ppf(0.975, len(values) - 1) * sem(values))
+        low, high = max(bounds[0], mean - half), min(bounds[1], mean + half)
+    if n is None:
+        n, of = len(values), "baselines"
+    return Measured(mean, low, high, n, of, note, len(values))
+
+
+def by_baseline(heads: pd.DataFrame, statistic: Statistic) -> pd.Series:
+    """The statistic of the heads of each baseline, by seed, where it is defined.
+
+    Raises:
+        NotTestable: it is defined for none.
+    """
+    values, reason = {}, ""
+    for seed, same in heads.groupby("seed"):
+        try:
+            values[seed] = statistic(same)
+        except NotTestable as error:
+            reason = str(error)
+    require(values, reason)
+    return pd.Series(values)
+
+
+def each(values: pd.Series, form: Callable[[float], str]) -> str:
+    """The values of the baselines, for a note."""
+    return ", ".join(form(value) for value in values)
+
+
+# Heads with and without a function, compared within layers.
+
+
+def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> float:
+    """The probability that a labelled head has a higher x than another head of its stratum, ties counting one half.
+
+    This is the area under the ROC curve, pooled over strata: heads with the same values of these columns.
+
+    Raises:
+        NotTestable: no stratum has heads of both kinds.
+    """
+    wins, pairs = 0.0, 0
+    for ours, others in _sides(x, labelled, strata):
+        wins += mannwhitneyu(ours, others).statistic
+        pairs += len(ours) * len(others)
+    return wins / pairs
+
+
+def area_interval(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> Interval:
+    """Newcombe's 95% interval of `area`: with one or two labelled heads in a stratum, a bootstrap would be far too narrow."""
+    return newcombe(area(x, labelled, strata), [(len(m), len(n)) for m, n in _sides(x, labelled, strata)])
+
+
+def _sides(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> list[tuple[pd.Series, pd.Series]]:
+    """The values of labelled and other heads in each stratum that has both."""
+    groups = x.groupby([strata[column] for column in strata])
+    sides = [(same[labelled[same.index]], same[~labelled[same.index]]) for _, same in groups]
+    sides = [(ours, others) for ours, others in sides if len(ours) and len(others)]
+    require(sides, "no layer of the baseline has both heads with a function and heads without")
+    return sides
+
+
+def newcombe(area: float, sides: list[tuple[int, int]]) -> Interval:
+    """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
+
+    It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard deviations away, by Hanley and
+    McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
+    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: labelled and other heads of each.
+    """
+    if min(map(sum, zip(*sides))) < 2:
+        return nan, nan
+    pairs = sum(m * n for m, n in sides)
+    variance = np.zeros_like(AREAS)
+    for m, n in sides:
+        spread = 1 + ((m + n) / 2 - 1) * ((1 - AREAS) / (2 - AREAS) + AREAS / (1 + AREAS))
+        variance += m * n / pairs**2 * AREAS * (1 - AREAS) * spread
+    inside = AREAS[np.abs(AREAS - area) <= norm.ppf(0.975) * np.sqrt(variance) + AREAS[1] / 2]
+    return float(inside[0]), float(inside[-1])
+
+
+def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, float, float, float]:
+    """The slope of y on x, both one value per head, within strata: heads with the same values of these columns.
+
+    It is pooled over strata: Σ Sxy / Σ Sxx with sums of squares about the mean of each stratum. For x of 0 and 1 it is the
+    Mantel-Haenszel difference of the two means. Its variance under the null hypothesis, that y is exchangeable among the heads
+    of a stratum, is known exactly: Σ Sxx·Syy/(n − 1) over (Σ Sxx)² (Mantel 1963). The interval is the normal approximation with
+    this variance, so that it excludes 0 where the test rejects it at 5%. It is clipped to [−1, 1], the range of differences of
+    shares.
+
+    Returns:
+        the slope, its 95% interval, and the two-sided p-value.
+
+    Raises:
+        NotTestable: x or y does not vary within any stratum.
+    """
+    groups, frame = [strata[column] for column in strata], {"x": x, "y": y}
+    x, y = (centred(frame[name], strata) for name in ("x", "y"))
+    sums = pd.DataFrame({"xy": x * y, "xx": x**2, "yy": y**2, "n": 1.0}).groupby(groups).sum()
+    covariance, spread = sums["xy"].sum(), sums["xx"].sum()
+    deviation = np.sqrt((sums["xx"] * sums["yy"] / (sums["n"] - 1).clip(lower=1)).sum())
+    require(deviation >= 1e-12, "the heads compared do not differ")
+    value, half = covariance / spread, norm.ppf(0.975) * deviation / spread
+    return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
+
+
+# Associations within layers, from sums of products: pooled over layers, and resampled by layer.
+
+
+def centred(values: pd.Series, strata: pd.DataFrame) -> pd.Series:
+    """The values minus the mean of their stratum."""
+    values = values.astype(float)
+    return values - values.groupby([strata[column] for column in strata]).transform("mean")
+
+
+def ranked(values: pd.Series, strata: pd.DataFrame) -> pd.Series:
+    """Ranks within strata, from 1 for the smallest."""
+    return values.groupby([strata[column] for column in strata]).rank()
+
+
+def products(columns: Sequence[pd.Series], strata: pd.DataFrame) -> np.ndarray:
+    """Sums of products of the columns (k), each minus the mean of its stratum: (strata, k, k)."""
+    table = pd.DataFrame({n: centred(values, strata) for n, values in enumerate(columns)})
+    groups = table.groupby([strata[column] for column in strata])
+    return np.stack([values.T @ values for _, values in ((key, same.to_numpy()) for key, same in groups)])
+
+
+def slope_of(sums: np.ndarray) -> float:
+    """The slope of the second column on the first, given a third one if there is one, from sums of products (k, k)."""
+    sums = _given(sums)
+    require(sums[0, 0] > SMALL, "the heads compared do not differ")
+    return float(sums[0, 1] / sums[0, 0])
+
+
+def correlation_of(sums: np.ndarray) -> float:
+    """The correlation of the first two columns, given a third one if there is one, from sums of products (k, k)."""
+    sums = _given(sums)
+    require(min(sums[0, 0], sums[1, 1]) > SMALL, "the heads compared do not differ")
+    return float(sums[0, 1] / np.sqrt(sums[0, 0] * sums[1, 1]))
+
+
+def _given(sums: np.ndarray) -> np.ndarray:
+    """The sums of products of the first two columns of what the third one does not explain, linearly."""
+    if len(sums) < 3 or sums[2, 2] <= SMALL:
+        return sums[:2, :2]
+    return sums[:2, :2] - np.outer(sums[:2, 2], sums[2, :2]) / sums[2, 2]
+
+
+def associated(
+    heads: pd.DataFrame, columns: Sequence[pd.Series], statistic: Callable[[np.ndarray], float]
+) -> tuple[pd.Series, Interval]:
+    """A statistic of columns (one value per head) within the layers of each baseline, and an interval within the baselines.
+
+    Returns:
+        the statistic by seed, where it is defined; the 95% interval of its mean over resampled layers of each baseline.
+
+    Raises:
+        NotTestable: it is defined for no baseline.
+    """
+    values: dict[int, float] = {}
+    drawn, reason = [], ""
+    random = np.random.default_rng(SEED)
+    for seed, same in heads.groupby("seed"):
+        sums = products([column[same.index] for column in columns], same[["type", "layer"]])
+        try:
+            values[seed] = statistic(sums.sum(0))
+        except NotTestable as error:
+            reason = str(error)
+            continue
+        resampled = []
+        for _ in range(RESAMPLES):
+            with suppress(NotTestable):
+                resampled.append(statistic(sums[random.integers(len(sums), size=len(sums))].sum(0)))
+        drawn.append(np.resize(resampled, RESAMPLES) if resampled else np.full(RESAMPLES, nan))
+    require(values, reason)
+    low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
+    return pd.Series(values), (float(low), float(high))
+
+
+def permutation_p(x: pd.Series, y: pd.Series, given: pd.Series, strata: pd.DataFrame) -> float:
+    """Two-sided p-value of an association within strata, given another column.
+
+    What the other column does not explain of y is permuted within strata (Freedman and Lane 1983).
+    """
+    left, rest = (_unexplained(values, given, strata) for values in (x, y))
+    random, position = np.random.default_rng(SEED), pd.Series(range(len(x)))
+    places = [same.to_numpy() for _, same in position.groupby([strata[column].to_numpy() for column in strata])]
+    values, weights = rest.to_numpy(), left.to_numpy()
+    measured, extreme = abs(values @ weights), 0
+    for _ in range(PERMUTATIONS):
+        drawn = values.copy()
+        for place in places:
+            drawn[place] = values[random.permutation(place)]
+        extreme += abs(drawn @ weights) >= measured - 1e-12
+    return (extreme + 1) / (PERMUTATIONS + 1)
+
+
+def _unexplained(values: pd.Series, given: pd.Series, strata: pd.DataFrame) -> pd.Series:
+    values, other = centred(values, strata), centred(given, strata)
+    return values - other * (values @ other) / max(float(other @ other), SMALL)
+
+
+def same_sign(values: Iterable[float]) -> str:
+    """How many of the baselines agree with the sign of their mean, for a note."""
+    signs = np.sign(list(values))
+    agreeing = int((signs == np.sign(np.mean(list(values)))).sum())
+    return f"same sign in {agreeing} of {len(signs)} baseline{'s' * (len(signs) != 1)}"
+
+
+def p_text(p_value: float) -> str:
+    return minus(f"p {p_value:.2g}")
