@@ -29,7 +29,7 @@ NEW = {
     "heads/viewer.html",
     "corpus/readers/jsonl.py",
     "report/beyond/entropy.py",
-    "heads/first_token.py",
+    "heads/punctuation.py",
     "tests/report/test_report_entropy.py",
     "figures/entropy",
 }

@@ -86,6 +86,7 @@ def test_the_examples_answer_their_questions(table: pa.Table, tmp_path: Path, mo
 
 
 CHECK = """
+import pandas as pd
 import torch
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.functions import functions_of
@@ -93,31 +94,47 @@ from specialized_heads.heads.positional import Position
 from specialized_heads.heads.shares import SHARES
 from specialized_heads.heads.table import table_schema
 from specialized_heads.report import style
-from specialized_heads.report.beyond import emergence, survival
+from specialized_heads.report.beyond import emergence, functions, survival
+from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.data import Tables
 
-best, queries = torch.tensor([[[0, 0, 2], [0, 1, 0]]]), torch.tensor([[True, True, True]])
-hits, number = SHARES[0].count(best, queries, torch.tensor([[5, 6, 7]]), ranks=None, cutoff=0)
-assert (hits.tolist(), number) == ([[1, 1]], 2)
-assert "first_token" in table_schema(["nsubj"]).names
+pieces = ["<unk>", "<s>", "</s>", "▁the", ",", "▁dog", "▁", "▁("]
+best, queries = torch.tensor([[[1, 1, 2], [0, 1, 0]], [[0, 1, 0], [0, 0, 0]]]), torch.tensor([[True] * 3, [True, True, False]])
+source = torch.tensor([[3, 4, 5], [3, 6, 2]])  # "the , dog", and without a mark "the _"
+hits, number = SHARES[0].count(best, queries, source, ranks=None, cutoff=0, pieces=pieces)
+assert (hits.tolist(), number) == ([[2, 1]], 3)
+assert "punctuation" in table_schema(["nsubj"]).names
 place = Position(0, 0.5, 0.5)
-assert functions_of("encoder", place, margins={}, shares={"first_token": 0.7}) == (["first token"], [])
-assert functions_of("encoder", place, margins={}, shares={"first_token": 0.69}) == ([], [])
-assert style.FUNCTIONS["first token"]["facecolor"] == "#8FC29A"
-assert "share at the first token" in survival.SCORES
-assert emergence.PANELS["first token"] == "share at the first token"
+assert functions_of("encoder", place, margins={}, shares={"punctuation": 0.7}) == (["punctuation"], [])
+assert functions_of("encoder", place, margins={}, shares={"punctuation": 0.69}) == ([], [])
+assert style.FUNCTIONS["punctuation"]["facecolor"] == "#8FC29A"
+assert "share at punctuation" in survival.SCORES
+assert emergence.PANELS["punctuation"] == "share at punctuation"
+# The table shows the best share, and the number of heads beside it.
+heads = pd.DataFrame({"corpus": "a", "kind": "baseline", "seed": 1, "type": "encoder", "layer": 1, "head": [1, 2]})
+heads = heads.assign(punctuation=[0.235, 0.1], rarest=0.1, functions=[[], []], relations_certain=[[], []])
+heads = heads.assign(**{"share_-1": 0.2, "share_+0": 0.2, "share_+1": 0.2, "obj_head_to_dependent_margin": 0.01})
+heads = heads.assign(**{f"obj_head_to_dependent_margin_{end}": 0.01 for end in ("low", "high")}, positional_share=0.3)
+models = pd.DataFrame([{"corpus": "a", "kind": "baseline", "seed": 1, "updates": 10, "dev_loss": 2.0, "metric": "BLEU"}])
+tables = Tables(models, heads, *[pd.DataFrame({"corpus": [], "relation": []})] * 3)
+line = functions.shown(functions.numbers(tables)).iloc[0]
+assert (line["share at punctuation"], line["punctuation heads"]) == ("0.23", "0 of 2"), line
+# Claims count a function of any name.
+heads = heads.assign(functions=[["punctuation"], []], relations=[[], []], positional_offset=0)
+assert Evidence().functions(heads) == [{"punctuation"}, set()]
 """
 
 
-def test_a_head_function_takes_four_edits(tmp_path: Path) -> None:
+def test_a_head_function_takes_three_edits_and_its_definition(tmp_path: Path) -> None:
     """The guide in docs/extending.md, followed to the letter: it is measured, labelled and drawn."""
     shutil.copytree(PACKAGE, tmp_path / "specialized_heads", ignore=shutil.ignore_patterns("__pycache__"))
-    module, share, row = [block for block in blocks(ROOT / "docs" / "extending.md", "python") if "irst_token" in block]
+    module, share, row = [block for block in blocks(ROOT / "docs" / "extending.md", "python") if "unctuation" in block]
     (tmp_path / module.splitlines()[0].removeprefix("# src/")).write_text(module, encoding="utf-8")
     heads = tmp_path / "specialized_heads" / "heads"
     entries = {"shares.py": ("SHARES = (", share), "functions.py": ("FUNCTIONS = (", row)}
     for name, (registry, entry) in entries.items():
         text = (heads / name).read_text(encoding="utf-8").replace(registry, f"{registry}{entry.strip()}, ", 1)
-        line = "from specialized_heads.heads.first_token import first_token_hits\n" * (name == "shares.py")
+        line = "from specialized_heads.heads.punctuation import punctuation_hits\n" * (name == "shares.py")
         (heads / name).write_text(line + text, encoding="utf-8")
     environment = ENVIRONMENT | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True)

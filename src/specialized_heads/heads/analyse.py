@@ -56,7 +56,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     fixed = relation_table((sentence.arcs for sentence in sentences.values()), settings.heads.relations)
     offsets = {(row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()}
     ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())
-    counted = measure(model, store, sentences, offsets, ranks, settings.heads)
+    pieces = [bpe.id_to_piece(number) for number in range(bpe.vocab_size())]
+    counted = measure(model, store, sentences, offsets, ranks, settings.heads, pieces)
     rows = head_rows(model, counted, relevance, settings.heads, seed=settings.seed)
     arcs = dict(zip(settings.heads.relations, counted.arcs.sum(0)[:, 0].tolist()))
     if absent := [relation for relation, number in arcs.items() if not number]:

@@ -9,6 +9,7 @@ word from one that parks its attention on EOS.
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,7 @@ def measure(
     fixed_offsets: dict[tuple[str, str], int | None],
     ranks: Tensor,
     settings: Heads,
+    pieces: Sequence[str] = (),
 ) -> Counted:
     """Accumulate all head statistics.
 
@@ -67,6 +69,7 @@ def measure(
         sentences: those with a tree, by number.
         fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
         ranks: of the source tokens by frequency, see `rare_words.frequency_ranks`.
+        pieces: the text of each source token, for functions that depend on it.
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}
@@ -93,7 +96,7 @@ def measure(
             offsets[kind] += positional.offset_counts(best, origin, positioned, reach=reach)
             visible[kind] += positional.visible_counts(kind, origin, positioned, keys, reach=reach)
             if kind == "encoder":
-                known = {"ranks": ranks, "cutoff": settings.rare_cutoff}
+                known = {"ranks": ranks, "pieces": pieces, "cutoff": settings.rare_cutoff}
                 for place, share in enumerate(SHARES):
                     found, number = share.count(best, queries, batch.source, **known)
                     hits[place] += found

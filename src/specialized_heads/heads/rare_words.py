@@ -8,7 +8,9 @@ from torch import Tensor
 from specialized_heads.corpus.tokens import TokenStore
 
 
-def rare_hits(best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int) -> tuple[Tensor, int]:
+def rare_hits(
+    best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int, **_: object
+) -> tuple[Tensor, int]:
     """How often the argmax is the least frequent token of the sentence, and one of the two least frequent.
 
     Sentences whose least frequent token is among the `cutoff` most frequent ones of the training set are left out. A token

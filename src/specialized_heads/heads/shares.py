@@ -11,8 +11,9 @@ from specialized_heads.heads.rare_words import rare_hits
 class Share(NamedTuple):
     """A measure of heads; `columns`: of the table of heads, the share of each of its counts.
 
-    count: takes the argmaxes (B, H, T), which tokens are queries (B, T), their ids (B, T), the ranks of ids by frequency (V,) and
-    `heads.rare_cutoff`; returns the hits (columns, H) and the number of queries counted.
+    count: takes the argmaxes (B, H, T), which tokens are queries (B, T) and their ids (B, T), and by name `ranks` of ids by
+    frequency (V,), `pieces`, the text of each id (V), and `cutoff`, `heads.rare_cutoff`; returns the hits (columns, H) and the
+    number of queries counted.
     """
 
     columns: tuple[str, ...]

@@ -24,8 +24,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline.
 
     heads: of the encoder; labelled: those with a function; uncertain: those of them whose interval includes zero;
-    `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation; positional,
-    syntactic, rare_words: heads with this label.
+    `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation; `<function>_heads`:
+    heads with this label.
     """
     rows = []
     baselines = tables.translation().query("kind == 'baseline'")
@@ -46,7 +46,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         labels = [name for names in encoder["functions"] for name in names]
         row |= {function.score: encoder[function.score].max() for function in OF_TOKENS}
         row |= {_column(function): labels.count(function.name) for function in FUNCTIONS}
-        row["syntactic"] = int((encoder["relations_certain"].map(len) > 0).sum())
+        row["syntactic_heads"] = int((encoder["relations_certain"].map(len) > 0).sum())
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -90,7 +90,7 @@ def notes(rows: pd.DataFrame) -> list[str]:
 
 def _column(function: Function) -> str:
     """The column with the number of heads that have a function."""
-    return function.name.replace(" ", "_")
+    return f"{function.name.replace(' ', '_')}_heads"  # not the name alone, which may be that of its score
 
 
 def between(values: pd.Series, form: str) -> str:
