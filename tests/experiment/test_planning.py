@@ -56,7 +56,8 @@ def test_a_name_reads_back_as_what_was_written(text: str) -> None:
 
 def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
     keys = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates", "update": None}
-    assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3}
+    assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3, "model": "gates_all_heads12"}
+    assert columns("baseline", 1)["model"] == "baseline"
 
 
 @pytest.mark.parametrize("text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"])

@@ -66,23 +66,29 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
 
 
 def test_the_examples_answer_their_questions(table: pa.Table, tmp_path: Path, monkeypatch, capsys) -> None:
-    keys = {"kind": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE", "seed": 1, "scope": "", "lam": 0.1}
-    pruned = keys | {"kind": "pruned", "scope": "encoder", "update": 50, "open_encoder": [[0.75, 0.75], [0.25]]}
+    keys = {"kind": "baseline", "model": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE", "seed": 1}
+    keys |= {"scope": "", "lam": 0.1}
+    pruned = keys | {"kind": "pruned", "model": "encoder_heads2", "scope": "encoder", "lam": None, "update": 50}
+    gates = pruned | {"open_encoder": [[0.75, 0.75], [0.25]]}
     scores = {"encoder_heads": 4, "difference": -2.0, "difference_low": -3.0, "difference_high": -1.0}
     (tmp_path / "results/default/data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     relevance = [0.1, 0.9, 0.8, 0.2, *[0.5] * 8]
-    table.to_pandas().assign(**keys, relevance=relevance).to_parquet("results/default/data/heads.parquet")
+    heads = table.to_pandas().assign(**keys, relevance=relevance, functions=[["positional"], *[[]] * 11])
+    left = heads[heads["head"] == 1].assign(**{name: value for name, value in pruned.items() if name != "update"})
+    pd.concat([heads, left]).to_parquet("results/default/data/heads.parquet")
     pd.DataFrame([keys | scores, keys | scores | {"kind": "soft"}]).to_parquet("results/default/data/models.parquet")
-    pd.DataFrame([pruned]).to_parquet("results/default/data/logs.parquet")
+    pd.DataFrame([gates]).to_parquet("results/default/data/logs.parquet")
     printed = []
     for code in blocks(DOCUMENT, "python"):
         exec(code, {})
         printed.append([line.split() for line in capsys.readouterr().out.splitlines()])
-    heads, points, gates = printed
+    heads, points, gates, survival = printed
     assert [row[:3] for row in heads] == [["layer", "head", "relevance"], ["1", "2", "0.9"], ["2", "1", "0.8"]]
     assert points[1:] == [["EN-DE", "0.1", "4", "-2.0", "-3.0", "-1.0"]]
     assert gates[-1] == ["50", "1.75"]
+    # Of four encoder heads, the one with a function is left, and one of the others.
+    assert [row[-2:] for row in survival[2:]] == [["0.333333", "3"], ["1.000000", "1"]]
 
 
 CHECK = """

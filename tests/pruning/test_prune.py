@@ -172,7 +172,7 @@ def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path,
     assert written["loss_hard"] != written["loss_soft"]
     assert written["expected"] == pytest.approx(sum(row["p_open"] for row in rows))
     in_model = read_json(tmp_path / "model.json")["training"]["gates"]
-    assert in_model == {name: written[name] for name in ("expected", "decided", "loss_hard", "loss_soft")}
+    assert in_model == {name: written[name] for name in ("expected", "decided", "by_order", "loss_hard", "loss_soft")}
 
 
 def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:

@@ -68,7 +68,7 @@ def test_the_table_is_in_the_order_in_which_functions_come(trained) -> None:
 def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     tables = trained({"baseline": heads(0.95, 0.2), "baseline/seed2": heads(0.5, 0.05)})
     rows = functions.numbers(tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5])))
-    found = rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist()
+    found = rows[["share_-1", "share_+0", "margin", "positional_heads", "syntactic_heads"]].values.tolist()
     assert found == [[0.95, 0.04, 0.2, 1, 1], [0.5, 0.04, 0.05, 0, 0]]
     line, alone = functions.shown(rows).iloc[0], functions.shown(rows[:1]).iloc[0]
     assert line[["dev loss", "positional heads"]].tolist() == ["2.000 to 2.500", "0 to 1 of 2"]

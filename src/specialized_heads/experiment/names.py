@@ -99,5 +99,12 @@ class Name:
 def columns(name: str, seed: int | None = None) -> dict[str, Any]:
     """The key columns of a model of this name; a `ValueError` for any other text."""
     model = Name.parse(name)
-    how = {"kind": model.kind, "scope": model.scope, "criterion": model.criterion, "seed": seed, "update": model.update}
+    how = {
+        "kind": model.kind,
+        "model": name.rpartition("/")[2],
+        "scope": model.scope,
+        "criterion": model.criterion,
+        "seed": seed,
+        "update": model.update,
+    }
     return how | {"lam": model.target.lam, "target_heads": model.target.heads}

@@ -16,6 +16,14 @@ def decided_share(rows: Iterable[dict[str, Any]]) -> float:
     return sum(decisions) / len(decisions) if decisions else 1.0
 
 
+def chosen_by_order(rows: list[dict[str, Any]], *, target_heads: int | None) -> bool:
+    """Whether the gates that were open differ so much from the number of heads that the order of log α alone chose them."""
+    if target_heads in (None, 0, len(rows)):
+        return False
+    open_ = sum(row["log_alpha"] > 0 for row in rows)
+    return abs(open_ - target_heads) > max(2, len(rows) // 10)
+
+
 def remark(
     rows: list[dict[str, Any]], *, scope: str, lam: float | None, target_heads: int | None, init: float, updates: str
 ) -> str | None:
@@ -29,7 +37,7 @@ def remark(
     if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
         return f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise {rate} or {updates}"
     open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
-    if target_heads is not None and abs(open_ - target_heads) > max(2, number // 10):
+    if chosen_by_order(rows, target_heads=target_heads):
         said.append(
             f"{open_} of {number} gates were open when {target_heads} heads were chosen, so the order of log α alone decided; "
             f"raise {updates}"

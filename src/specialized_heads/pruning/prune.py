@@ -20,7 +20,7 @@ from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.pruning.collapse import decided_share, remark
+from specialized_heads.pruning.collapse import chosen_by_order, decided_share, remark
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
@@ -151,6 +151,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         certainty = {
             "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
             "decided": decided_share(rows),
+            "by_order": chosen_by_order(rows, target_heads=settings.target_heads),
             "loss_hard": loss_hard,
             "loss_soft": evaluate(deciding, data.dev),
         }

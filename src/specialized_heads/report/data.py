@@ -83,7 +83,7 @@ def load(folders: Sequence[Path]) -> Tables:
     for name in Tables._fields:
         parts = [read_table(folder / f"{name}.parquet").to_pandas() for folder in folders]
         for folder, part in zip(folders, parts, strict=True):
-            if missing := {*KEYS, FIRST[name]} - {*part}:
+            if missing := {*KEYS, FIRST[name]} - {*part, "model"}:  # which older tables do not have
                 raise UserError(f"{folder / name}.parquet: not the table of {name}: it has no column {min(missing)}")
         frame = pd.concat(parts, ignore_index=True)
         frames[name] = frame.assign(corpus=frame["title"]).astype({"target_heads": float})

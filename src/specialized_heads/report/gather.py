@@ -16,10 +16,10 @@ from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
 
-KEYS = dict.fromkeys(("experiment", "corpus", "title", "kind", "scope"), "string")
+KEYS = dict.fromkeys(("experiment", "corpus", "title", "kind", "model", "scope"), "string")
 KEYS |= {"lam": "float64", "target_heads": "Int64", "criterion": "string", "seed": "Int64", "update": "Int64"}
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
-GATES = ("expected", "decided", "loss_hard", "loss_soft")
+GATES = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
 # Columns that a table has even if nothing in it was measured, such as those of one kind of ablation.
 COLUMNS = {
     "ablation": [
@@ -50,6 +50,7 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
     architecture, training = described["architecture"], described["training"]
     row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, baselines))
     row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}
+    row["total_heads"] = sum(row[f"{kind}_heads"] for kind in KINDS)
     row |= {f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS}
     row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
     row["fixed_patterns"] = bool(architecture.get("fixed_patterns"))

@@ -2,9 +2,9 @@
 
 A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers, and updates run to the right. A
 marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: the updates between
-which gates close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided" counts the gates that end
-neither closed nor fully open with probability 0.9. With a target number of heads the gates become constants before the end,
-which shows as saturated colours.
+which gates close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided" counts the gates that are
+neither closed nor fully open with probability 0.9 when the heads are chosen: at the end or, with a target number of heads, where
+the gates become constants, which shows as saturated colours.
 """
 
 from itertools import count
@@ -120,7 +120,10 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     closed = (cells < CLOSED).astype(int)
     changes = closed.diff(axis=1).fillna(closed).any()
     updates = changes.index[changes]
-    between = int(cells.iloc[:, -1].between(CLOSED, FULLY_OPEN).sum())
+    # Constant gates decide nothing: the choice was made at the last record before them.
+    varying = cells.columns[((cells > 0) & (cells < 1)).any()]
+    deciding = cells[varying[-1]] if len(varying) else cells.iloc[:, -1]
+    between = int(deciding.between(CLOSED, FULLY_OPEN).sum())
     text = f"none below {CLOSED}"
     if len(updates):
         edges = [0, *cells.columns]

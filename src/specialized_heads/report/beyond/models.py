@@ -15,10 +15,11 @@ from specialized_heads.report.voita import sweep
 CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
     "kept; heads left in encoder self-attention, decoder self-attention and cross-attention; gates that end closed or fully open "
-    f"with probability above 0.9 (with less than {MIN_DECIDED:.0%}, the choice of heads is a rounding); BLEU with 95% bootstrap "
-    "interval, and chrF, of the test set; loss on the development set in nats per target token, if training has a log; updates "
-    "of training, or of fine-tuning if the baseline was pruned; parameters with and without the embeddings of source, target "
-    "and softmax."
+    f"with probability above 0.9 (with less than {MIN_DECIDED:.0%}, the choice of heads is a rounding; by order: too many or too "
+    "few gates were open when a number of heads was chosen, so that the order of log α alone chose them); BLEU with 95% "
+    "bootstrap interval, and chrF, of the test set; loss on the development set in nats per target token, if training has a log; "
+    "updates of training, or of fine-tuning if the baseline was pruned; parameters with and without the embeddings of source, "
+    "target and softmax."
 )
 KEYS = ["kind", "scope", "criterion", "lam", "target_heads", "update", "seed"]
 SIGNATURES = {
@@ -49,7 +50,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
             "seed": str(row["seed"]),
             "enc/dec/cross": sweep.heads_text(row),
-            "gates decided": "" if row["lam"] == 0 or pd.isna(row["gates_decided"]) else f"{row['gates_decided']:.0%}",
+            "gates decided": _decided(row),
             "BLEU": sweep.interval_text(row, "bleu"),
             "chrF": f"{row['chrf']:.1f}",
             "dev loss": sweep.value_text(row["dev_loss"], digits=3),
@@ -59,6 +60,12 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         }
         lines.append(line)
     return sweep.without_constant(pd.DataFrame(lines), "seed")
+
+
+def _decided(row: dict) -> str:
+    if row["lam"] == 0 or pd.isna(row["gates_decided"]):
+        return ""
+    return f"{row['gates_decided']:.0%}" + ", by order" * (row.get("gates_by_order") == 1)
 
 
 def notes(rows: pd.DataFrame) -> list[str]:

@@ -89,7 +89,8 @@ class Evidence:
     def pruned_models(self, *scopes: str) -> pd.DataFrame:
         """Of `all_pruned`, the models most of whose gates are decided: any other is only a rounding of its soft gates.
 
-        Models pruned to a number of heads all count: most of their updates train with fixed gates.
+        Models pruned to a number of heads count, since most of their updates train with fixed gates, unless the order of log α
+        alone chose their heads.
         """
         models = self.all_pruned(*scopes)
         decided = models[is_decided(models)]
@@ -181,8 +182,13 @@ class Evidence:
 
 
 def is_decided(models: pd.DataFrame) -> pd.Series:
-    """Which models have nothing undecided: those with decided gates or none (λ 0), and those with a number of heads as target."""
-    return (models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna() | (models["lam"] == 0)
+    """Which models have nothing undecided: those with decided gates or none (λ 0), and those with a number of heads as target.
+
+    But not where the order of log α alone chose the heads: then the gates had not come near that number.
+    """
+    by_order = models["gates_by_order"].astype(float).eq(1) if "gates_by_order" in models else False
+    asked = models["target_heads"].notna() & ~by_order
+    return (models["gates_decided"] >= MIN_DECIDED) & models["target_heads"].isna() | asked | (models["lam"] == 0)
 
 
 def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
