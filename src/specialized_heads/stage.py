@@ -196,6 +196,11 @@ def _quotas() -> Iterator[float]:
                     yield quota / period
 
 
+def heads_text(number: int) -> str:
+    """How many heads, in words."""
+    return "1 head" if number == 1 else f"{number} heads"
+
+
 def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit: str = "it") -> Iterable[Any]:
     """Iterate over `items` with a progress bar on stderr, shown only on a terminal (`disable=None`)."""
     return tqdm(items, desc=what, total=total, unit=unit, disable=None, leave=False)

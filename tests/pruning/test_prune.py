@@ -149,7 +149,7 @@ def test_the_controller_leads_the_gates_near_the_target(pruned, tmp_path: Path) 
 
 
 def test_more_heads_than_there_are(pruned) -> None:
-    with pytest.raises(UserError, match="5 heads were asked for, but the model has 4 in scope encoder"):
+    with pytest.raises(UserError, match="5 heads asked for, but the model has 4 in scope encoder"):
         pruned(lam=None, target_heads=5)
 
 

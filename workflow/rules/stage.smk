@@ -24,9 +24,11 @@ rule resumable:
         state=subpath(output[0], strip_suffix=".parquet"),
     message:
         "making {output[0]}; progress in {log}"
+    # The log goes on where the state does.
     shell:
+        "test -e {params.state:q}.state || : > {log:q}; "
         "{params.launcher} specialized_heads.{params.module:q} {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        " --settings {params.settings:q} >> {log:q} 2>&1"
 
 
 use rule resumable as training with:

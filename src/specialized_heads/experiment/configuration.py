@@ -22,7 +22,7 @@ from specialized_heads.experiment.classification import LABELS, SIZES, Classific
 from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.languages import known
-from specialized_heads.stage import Section, UserError
+from specialized_heads.stage import Section, UserError, heads_text
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
@@ -220,7 +220,7 @@ def _within(key: str, moments: list[int], training: sections.Training, whose: st
 def _enough(key: str, pruning: sections.Pruning, *, most: int, whose: str) -> None:
     wanted = max(getattr(pruning, key), default=0)
     if wanted > most:
-        raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {whose} has {most}")
+        raise ValueError(f"pruning.{key}: {heads_text(wanted)} requested, but the model of {whose} has {most}")
 
 
 def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> Any:

@@ -6,6 +6,8 @@ The common causes are a λ that is off by a small factor and gates that are too 
 from collections.abc import Iterable
 from typing import Any
 
+from specialized_heads.stage import heads_text
+
 MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
 MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
@@ -39,8 +41,8 @@ def remark(
     open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
     if chosen_by_order(rows, target_heads=target_heads):
         said.append(
-            f"{open_} of {number} gates were open when {target_heads} heads were chosen, so the order of log α alone decided; "
-            f"raise {updates}"
+            f"{open_} of {number} gates were open when {heads_text(target_heads)} had to be chosen, so the order of log α alone "
+            f"decided; raise {updates}"
         )
     kinds = dict.fromkeys(row["type"] for row in rows)
     gone = [kind for kind in kinds if not any(row["kept"] for row in rows if row["type"] == kind)]

@@ -118,7 +118,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     steered = settings.target_heads is not None
     if steered and settings.target_heads > whole:
         raise stage.UserError(
-            f"settings: target_heads: {settings.target_heads} heads were asked for, but the model has {whole} in scope "
+            f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but the model has {whole} in scope "
             f"{settings.scope}; ask for {whole} at most"
         )
     updates = settings.training.updates

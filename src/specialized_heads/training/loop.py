@@ -31,7 +31,7 @@ from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, draw, expected_open, probability_open
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import UserError, code_hash, disk_errors, log, progress
+from specialized_heads.stage import UserError, code_hash, disk_errors, heads_text, log, progress
 from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
@@ -332,5 +332,5 @@ def _line(record: dict[str, Any], plan: Plan) -> str:
         text += f", dev loss {record['dev_loss']:.3f}"
     if "open" in record:
         decided = float(probability_open(torch.zeros(())))  # where log α is 0
-        text += f", {sum(p > decided for layer in record['open'].values() for p in layer)} heads open"
+        text += f", {heads_text(sum(p > decided for layer in record['open'].values() for p in layer))} open"
     return text + f", rate {record['learning_rate']:.2e}"

@@ -215,7 +215,7 @@ def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
     if "functions" in heads:
         labels = sum(map(bool, evidence.functions(evidence.baseline_heads())))
         total = len(evidence.baseline_heads())
-        note += f"; {labels} of {total} encoder heads have a function"
+        note += f"; {labels} of {total} encoder heads {'has' if labels == 1 else 'have'} a function"
     return replace(weaker, note=note, sufficient=all(contrast.sufficient for contrast in contrasts))
 
 

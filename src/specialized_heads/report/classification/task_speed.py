@@ -7,6 +7,7 @@ import pandas as pd
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, joined, with_ends
 from specialized_heads.report.voita import paper
+from specialized_heads.stage import heads_text
 
 MEASURED = ["sentences", "heads", "total", *with_ends("speed", "gain"), "parameters", "device"]
 FILES = ("speed",)
@@ -28,7 +29,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     for (task, sentences), same in rows.groupby(["task", "sentences"], sort=False):
         whole, part = same[same["gain"].isna()].iloc[0], same[same["gain"].notna()].iloc[0]
         line = {"task": task, "sentences per batch": str(sentences)}
-        line |= {f"all {whole['heads']} heads": _range(whole), f"{part['heads']} heads": _range(part)}
+        line |= {f"all {heads_text(whole['heads'])}": _range(whole), heads_text(part["heads"]): _range(part)}
         line["gain"] = f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]"
         line["paper"] = "" if pd.isna(part["reported"]) else _percent(part["reported"])
         lines.append(line)

@@ -15,6 +15,7 @@ from specialized_heads.report import style
 from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import sweep
 from specialized_heads.report.voita.figure9 import active_heads, shares
+from specialized_heads.stage import heads_text
 
 COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", "type", "layers", *with_ends("pruned"), "active", "heads"]
 COLUMNS += [*with_ends("share"), "all_heads"]
@@ -51,7 +52,9 @@ def draw(points: pd.DataFrame) -> Figure:
             shares(axes, rows[rows["type"] == kind], "layers", looks, total=total)
             axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {total} of all types")
         block.axes[0].set_ylabel("active heads in the group")
-        names = [f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads[layers]} heads)" for layers in looks]
+        names = [
+            f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads_text(heads[layers])})" for layers in looks
+        ]
         handles = [*map(style.key, looks.values(), names), *sweep.key(points)]
         block.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
 from specialized_heads.report.voita import paper, table1
+from specialized_heads.stage import heads_text
 
 numbers = table1.accuracies
 GROUPS = 8  # relations and directions per row of panels
@@ -73,7 +74,7 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
     handles = []
     for corpus, (colour, marker) in looks.items():
         heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
-        label = corpus if corpus in paper.MARKERS else f"{corpus} ({len(heads)} heads)"
+        label = corpus if corpus in paper.MARKERS else f"{corpus} ({heads_text(len(heads))})"
         handles.append(style.marker_key(label, color=colour, marker=marker, markerfacecolor=colour))
     grey = {"color": style.PAPER_COLOUR}
     handles += [
