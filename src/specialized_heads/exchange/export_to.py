@@ -36,7 +36,8 @@ source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.mod
 target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.model")
 text = "A sentence."{apply}
 pieces = {tags}source.encode(text, out_type=str)
-result = translator.translate_batch([pieces], beam_size={beam}, max_decoding_length=int({max_length_ratio:g} * len(pieces)) + 10{prefix})[0]
+limit = int({max_length_ratio:g} * len(pieces)) + 10
+result = translator.translate_batch([pieces], beam_size={beam}, max_decoding_length=limit{prefix})[0]
 translation = target.decode_pieces(result.hypotheses[0]{skip})"""
 
 # What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
