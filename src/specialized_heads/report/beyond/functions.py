@@ -78,7 +78,8 @@ def notes(rows: pd.DataFrame) -> list[str]:
     """How many heads of each baseline have a function and, if none has, why that is likely."""
     lines = []
     for row in rows.itertuples():
-        line = f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads {'has' if row.labelled == 1 else 'have'} a function"
+        have = "has" if row.labelled == 1 else "have"
+        line = f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads {have} a function"
         if row.uncertain:
             line += f", {row.uncertain} of them with a margin whose interval includes zero"
         if not row.labelled:
