@@ -66,6 +66,10 @@ def test_mistakes_end_in_one_line(exported: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"'0' is not a positive whole number" in done.stderr
     assert b"Traceback" not in done.stderr
+    for arguments in (["translate", exported], ["analyse", exported, "--output", tmp_path / "analysis"]):
+        done = run(*arguments, "--device", "mps")
+        assert done.returncode == 2
+        assert b"argument --device: Apple's GPU (mps) is not supported; set cpu or auto\n" in done.stderr
 
 
 def test_version_and_help_are_quick_and_need_no_model() -> None:

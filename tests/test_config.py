@@ -140,6 +140,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("corpora first target_language", "Chinese", "corpora.first.target_language: "),
         ("corpora first source_language", "jp", "source_language: 'jp' is not the code of a language"),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: "),
+        ("device", "mps", "my.yaml: device: Apple's GPU (mps) is not supported; set cpu or auto"),
         ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
         ("heads relations", ["a/b"], "heads.relations.0: "),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from specialized_heads import __version__
 from specialized_heads.languages import known
-from specialized_heads.stage import UserError, disk_errors, one_line, processors
+from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, processors
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
@@ -36,7 +36,7 @@ def main() -> None:
     argument = command("translate", _translate, help="translate standard input, one sentence per line")
     argument("model", type=Path, metavar="MODEL", help=EXPORTED)
     argument("--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)")
-    argument("--device", choices=DEVICES, default="auto", help="auto: a GPU if there is one")
+    argument("--device", type=_device, choices=DEVICES, default="auto", help="auto: a GPU if there is one")
     argument("--batch", type=_positive, default=100, help="maximum number of lines to translate at once (default: 100)")
     argument = command("describe", _describe, help="show the heads, size and scores of a model")
     argument("model", type=Path, metavar="MODEL", help=EXPORTED)
@@ -56,7 +56,7 @@ def main() -> None:
     argument("--languages", default=("en", "en"), help="language codes", **sides)
     tags = "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as '>>fra<<'"
     argument("--tags", default=[], help=tags, **(sides | {"nargs": "+"}))
-    argument("--device", choices=DEVICES, default="auto")
+    argument("--device", type=_device, choices=DEVICES, default="auto")
     argument = command("convert", _convert, help="convert pickled weights to safetensors; executes nothing in them")
     argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
     argument = command("claims", _claims, help="judge the claims of both papers over several experiments")
@@ -95,6 +95,12 @@ def _positive(text: str) -> int:
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
+
+
+def _device(text: str) -> str:
+    if text == "mps":
+        raise argparse.ArgumentTypeError(NO_MPS)
+    return text
 
 
 def _translate(args: argparse.Namespace) -> None:

@@ -33,6 +33,7 @@ DISK_ERRORS = {
     errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space and run again",
     errno.EROFS: "the file system is read-only; make it writable and run again",
 }
+NO_MPS = "Apple's GPU (mps) is not supported; set cpu or auto"
 LONGEST_MESSAGE = 1000  # characters
 LARGEST_INTEGER = 2**63 - 1  # fits into arrays and random generators
 SYSTEM = Path("/")  # where /proc and /sys are

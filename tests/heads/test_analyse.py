@@ -111,6 +111,15 @@ def pruned(tiny_model) -> Transformer:
     return model
 
 
+def test_memory_of_maps_does_not_grow_with_the_length(tiny_model, store, monkeypatch) -> None:
+    model, data = tiny_model(), store([[5] * 3] * 40 + [[5] * 30] * 40, [[4] * 3] * 40 + [[4] * 30] * 40)
+    monkeypatch.setattr(maps, "FLOATS", 20_000)
+    batches = list(maps.attention_maps(model, data, tokens=640))
+    assert max(weights.numel() for batch in batches for weights in batch.weights.values()) < 25_000
+    assert len(batches[0].sentences) == 40  # short sentences stay together
+    assert np.array_equal(np.concatenate([batch.sentences for batch in batches]), np.arange(80))
+
+
 def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) -> None:
     data, seen = store(SOURCES, TARGETS), []
     for batch in maps.attention_maps(pruned, data, tokens=10):

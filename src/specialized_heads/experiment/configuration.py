@@ -22,7 +22,7 @@ from specialized_heads.experiment.classification import LABELS, SIZES, Classific
 from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.languages import known
-from specialized_heads.stage import Section, UserError, heads_text
+from specialized_heads.stage import NO_MPS, Section, UserError, heads_text
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
@@ -247,6 +247,8 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
         near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{where}: unknown key; nearest known key: {near[0]}"
     message = problem["msg"].removeprefix("Value error, ")
+    if where == "device" and problem["input"] == "mps":
+        return f"device: {NO_MPS}"
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
     if problem["type"] == "union_tag_not_found":

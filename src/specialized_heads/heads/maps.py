@@ -20,6 +20,8 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
 
+FLOATS = 8_000_000  # about the most in the maps of one type of a batch; the C library clears larger memory at each use
+
 
 @dataclass(frozen=True)
 class Maps:
@@ -48,8 +50,15 @@ def head_numbers(model: Transformer, kind: str) -> list[tuple[int, int]]:
 
 @torch.inference_mode()
 def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000) -> Iterator[Maps]:
-    """Maps of all heads for every sentence of a set, in batches by length."""
-    for sentences in progress(in_order(store, tokens=tokens), what="attention maps"):
+    """Maps of all heads for every sentence of a set, in batches by length, smaller ones for long sentences."""
+    heads = max(len(head_numbers(model, kind)) for kind in KINDS)
+    longest = np.maximum(store.source_lengths, store.target_lengths) + 1
+    batches = [
+        part
+        for batch in in_order(store, tokens=tokens)
+        for part in np.array_split(batch, min(len(batch), 1 + len(batch) * longest[batch].max() ** 2 * heads // FLOATS))
+    ]
+    for sentences in progress(batches, what="attention maps"):
         batch = make_batch(store, sentences).to(model.device)
         activations: Activations = {}
         model(batch.source, batch.target_in, activations)
