@@ -62,17 +62,22 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 def read(path: Path) -> dict[str, Any]:
     """The values of a configuration file and of those that it extends; anything else is a `UserError` that names file and line."""
-    values: dict[str, Any] = {}
-    for _, more in reversed(_extended(path)):
-        values = _merged(values, more)
-    values.pop("extends", None)
-    return values
+    return whole(_plain(path), path)
+
+
+def whole(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The values of `path`, merged into those of the files that it extends."""
+    merged: dict[str, Any] = {}
+    for _, more in reversed(_extended(values, path)):
+        merged = _merged(merged, more)
+    merged.pop("extends", None)
+    return merged
 
 
 def places(path: Path) -> dict[str, str]:
     """Where each key of a configuration is, as `line 3` of the file itself, or `config.yaml, line 3`: for error messages."""
     found: dict[str, str] = {}
-    for file, _ in reversed(_extended(path)):
+    for file, _ in reversed(_extended(_plain(path), path)):
         where = "" if file == path else f"{file}, "
         node = yaml.compose(file.read_text(encoding="utf-8-sig"), _Loader)
         found |= {key: f"{where}line {line}" for key, line in _lines(node, ())}
@@ -85,9 +90,9 @@ def _lines(node: yaml.Node, parents: tuple[str, ...]) -> Iterator[tuple[str, int
         yield from _lines(value, (*parents, key.value))
 
 
-def _extended(path: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """A file, the file that it extends, and so on, with their values."""
-    chain = [(path, _plain(path))]
+def _extended(values: dict[str, Any], path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """A file with its values, the file that it extends, and so on."""
+    chain = [(path, values)]
     while "extends" in (values := chain[-1][1]):
         file, name = chain[-1][0], values["extends"]
         if not isinstance(name, str):
@@ -97,7 +102,7 @@ def _extended(path: Path) -> list[tuple[Path, dict[str, Any]]]:
         other = Path(os.path.normpath(file.parent / name))
         if not other.is_file():
             raise UserError(f"{file}: extends: there is no file {other}; the path is relative to this file's folder")
-        if any(other.samefile(before) for before, _ in chain):
+        if other.resolve() in [before.resolve() for before, _ in chain]:
             raise UserError(f"{file}: extends: {other} extends this file; one of them must be whole")
         chain.append((other, _plain(other)))
     return chain
@@ -110,7 +115,7 @@ def _merged(base: dict[str, Any], values: dict[str, Any], *place: str) -> dict[s
         before = base.get(key)
         if value is None and key in base:
             merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(before, dict) and value.get("kind", before.get("kind")) == before.get("kind"):
+        elif isinstance(value, dict) and isinstance(before, dict) and value.get("kind") in (None, before.get("kind")):
             merged[key] = _merged(before, value, *place, key)
         else:
             merged[key] = value
