@@ -15,7 +15,7 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
-GIVEN = ("config.yaml", "config/pruning.yaml", "config/reference.yaml", "config/reference_en_fr.yaml")
+GIVEN = ("config.yaml", "config/studies/pruning.yaml", "config/studies/long_pruning.yaml", "config/studies/long_pruning_en_fr.yaml")
 TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "equal_depth", "from_scratch", "local", "paper", "smoke"))
 
 
@@ -26,7 +26,7 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
     baseline = "given_baseline" if name in GIVEN else "train_baseline"
-    planned = {baseline, "gather", "figure", "table"} | (set() if name == "config/from_scratch.yaml" else {"prune"})
+    planned = {baseline, "gather", "figure", "table"} | (set() if name == "config/studies/from_scratch.yaml" else {"prune"})
     assert planned <= set(run.printed.split())
 
 
