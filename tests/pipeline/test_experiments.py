@@ -15,8 +15,12 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
-GIVEN = ("config.yaml", "config/studies/pruning.yaml", "config/studies/long_pruning.yaml", "config/studies/long_pruning_en_fr.yaml")
-TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "equal_depth", "from_scratch", "local", "paper", "smoke"))
+STUDIES = ("pruning", "long_pruning", "long_pruning_en_fr", "control", "equal_depth", "from_scratch")
+GIVEN = ("config.yaml", *(f"config/studies/{name}.yaml" for name in STUDIES[:3]))
+TRAINED = (
+    *(f"config/studies/{name}.yaml" for name in STUDIES[3:]),
+    *(f"config/{name}.yaml" for name in ("local", "paper", "smoke")),
+)
 
 
 @pytest.mark.parametrize("name", GIVEN + TRAINED)

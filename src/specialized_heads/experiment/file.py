@@ -79,9 +79,14 @@ def places(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for file, _ in reversed(_extended(_plain(path), path)):
         where = "" if file == path else f"{file}, "
-        node = yaml.compose(file.read_text(encoding="utf-8-sig"), _Loader)
-        found |= {key: f"{where}line {line}" for key, line in _lines(node, ())}
+        found |= {key: f"{where}line {line}" for key, line in _keys(file)}
     return found
+
+
+def _keys(file: Path) -> Iterator[tuple[str, int]]:
+    """The keys of a file with their lines; none where there is no file, as for the configuration of a module."""
+    if file.is_file():
+        yield from _lines(yaml.compose(file.read_text(encoding="utf-8-sig"), _Loader), ())
 
 
 def _lines(node: yaml.Node, parents: tuple[str, ...]) -> Iterator[tuple[str, int]]:
@@ -95,15 +100,19 @@ def _extended(values: dict[str, Any], path: Path) -> list[tuple[Path, dict[str, 
     chain = [(path, values)]
     while "extends" in (values := chain[-1][1]):
         file, name = chain[-1][0], values["extends"]
-        if not isinstance(name, str):
-            raise UserError(f"{file}: extends: {name!r} is not a file; write one path, relative to this file's folder")
         if not values.get("experiment"):
             raise UserError(f"{file}: experiment: required key is missing; {name} has its own folder of results")
-        other = Path(os.path.normpath(file.parent / name))
-        if not other.is_file():
-            raise UserError(f"{file}: extends: there is no file {other}; the path is relative to this file's folder")
-        if other.resolve() in [before.resolve() for before, _ in chain]:
-            raise UserError(f"{file}: extends: {other} extends this file; one of them must be whole")
+        other = Path(os.path.normpath(file.parent / str(name)))
+        wrong = None
+        if not isinstance(name, str):
+            wrong = f"{name!r} is not a file; write one path"
+        elif not other.is_file():
+            wrong = f"there is no file {other}; the path is relative to the folder of {file.name}"
+        elif other.resolve() in [before.resolve() for before, _ in chain]:
+            wrong = f"{other} extends this file; one of them must be whole"
+        if wrong:
+            line = next((f"line {line}: " for key, line in _keys(file) if key == "extends"), "")
+            raise UserError(f"{file}: {line}extends: {wrong}")
         chain.append((other, _plain(other)))
     return chain
 
