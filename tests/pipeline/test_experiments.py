@@ -30,7 +30,9 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
     baseline = "given_baseline" if name in GIVEN else "train_baseline"
-    planned = {baseline, "gather", "figure", "table"} | (set() if name == "config/studies/from_scratch.yaml" else {"prune"})
+    planned = {baseline, "gather", "figure", "table"} | (
+        set() if name == "config/studies/from_scratch.yaml" else {"prune"}
+    )
     assert planned <= set(run.printed.split())
 
 

@@ -1,8 +1,8 @@
 """Read a configuration file strictly, before it is used: as plain data, with no line ignored, and with the file that it extends.
 
 A file with `extends: ../config.yaml` holds what differs from that file, whose path is relative to its own folder. Mappings are
-merged, other values replaced. An experiment has only the corpora and tasks that it names, if it names any: one that the other file
-has too starts from there. `null` removes what the other file says, so that the default applies.
+merged, other values replaced. If the file names corpora or tasks, the experiment has only these; one that the other file has too
+starts from there. `null` removes what the other file says, so that the default applies.
 
 YAML accepts a key that occurs twice and keeps the last one, which hides an edit: here it is an error that names both lines.
 Tags that would create Python objects are rejected.
@@ -61,7 +61,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a configuration file and of those that it extends; anything else is a `UserError` that names file and line."""
+    """The values of a configuration file and of those that it extends; a `UserError` names file and line of what is wrong."""
     return whole(_plain(path), path)
 
 
