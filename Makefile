@@ -22,25 +22,25 @@ reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
 # The main studies kept in docs/reference/, and the verdict on every claim. They take about 22 hours on two cores, twelve of them for
-# reference, and can be interrupted and resumed at any time.
+# long_pruning, and can be interrupted and resumed at any time.
 KEPT = configuration.yaml claims.md claims.csv figures/*.png figures/*.csv tables/*.md tables/*.csv data/*.parquet
 KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
 	&& cp --parents $(KEPT) ../../docs/reference/$(1)
 
 reference: reproduce
 	$(call KEEP,default)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/studies/pruning.yaml
 	$(call KEEP,pruning)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/bert_small.yaml
 	$(call KEEP,bert_small)
 	$(VENV)/bin/python resources/fetch_minilm.py
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/minilm.yaml
 	$(call KEEP,minilm)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/reference.yaml
-	$(call KEEP,reference)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/reference_en_fr.yaml
-	$(call KEEP,reference_en_fr)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/equal_depth.yaml
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/studies/long_pruning.yaml
+	$(call KEEP,long_pruning)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/studies/long_pruning_en_fr.yaml
+	$(call KEEP,long_pruning_en_fr)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/studies/equal_depth.yaml
 	$(call KEEP,equal_depth)
 	$(VENV)/bin/specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 

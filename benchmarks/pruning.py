@@ -1,7 +1,7 @@
 """Pruning recipes compared: how long, how fast and on which batches to train gates, and how stable the chosen heads are.
 
-    study=results/reference/tatoeba_en_de
-    snakemake --cores all $study/models/baseline/seed{1,2}/model.safetensors --configfile config/reference.yaml
+    study=results/long_pruning/tatoeba_en_de
+    snakemake --cores all $study/models/baseline/seed{1,2}/model.safetensors --configfile config/studies/long_pruning.yaml
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 The recipe `first` prunes encoder heads of the baseline of seed 1 with λ 0.012 for 3000 updates of 3000 tokens in bf16, at the
@@ -12,7 +12,7 @@ pruning, all weights trained, and compares with that. Heads with a function: tho
 would be left by chance, with as many heads per layer. Runs of 300 updates are those of the default experiment. A finished run
 is a line of pruning.jsonl and is not repeated; a killed one resumes. Except for λ 0.035, 14 heads, 300 and 8000 updates and
 rate 0.4, all lines date from when Muon still changed rows and columns without a gradient (`training/muon.py`);
-docs/reference/reference/tables/models.md has the earlier λ 0.035, and later models of all types.
+docs/reference/long_pruning/tables/models.md has the earlier λ 0.035, and later models of all types.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from specialized_heads.report.claims.inference import slope
 from specialized_heads.report.claims.table import evidence_of
 
 ROOT = Path(__file__).parents[1]
-HEADS = ROOT / "docs/reference/reference/data"  # functions of the baselines' heads
+HEADS = ROOT / "docs/reference/long_pruning/data"  # functions of the baselines' heads
 OUTPUT = ROOT / "benchmarks" / "pruning"
 ABOUT = __doc__.split("\n\n")[-1].strip()
 SAMPLES = 1000  # random choices of heads

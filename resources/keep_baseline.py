@@ -2,7 +2,7 @@
 
 For maintainers, and for studies that prune one baseline in many ways:
 
-    python resources/keep_baseline.py --configuration config/from_scratch.yaml --corpus tatoeba_en_fr \\
+    python resources/keep_baseline.py --configuration config/studies/from_scratch.yaml --corpus tatoeba_en_fr \\
         --hours 2.5 --output resources/baselines/tatoeba_en_fr
 
 One folder per seed, as `specialized_heads.training.given` describes it. The weights are rounded to bf16, which halves the files;

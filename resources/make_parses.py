@@ -8,7 +8,7 @@ Of your own text, one sentence per line or the column `source` of a Parquet file
 For maintainers, resources/<corpus>/parses.conllu.gz: trees of the sentences that can become analysis sentences; again whenever a
 corpus, the clean or the split stage, or the filters of a shipped configuration change:
 
-    python resources/make_parses.py config.yaml config/*.yaml
+    python resources/make_parses.py config.yaml config/*.yaml config/studies/*.yaml
     python resources/make_parses.py --corpus tatoeba_en_de --filters '{"max_words": 30}'
 
 The split stage orders documents by a hash and deals the first ones to the analysis set, so the trees of the first few
@@ -34,11 +34,11 @@ from pathlib import Path
 
 import numpy as np
 import spacy
-import yaml
 
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.experiment import configuration as config
+from specialized_heads.experiment import file
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
 from specialized_heads.parsing.relations import STANFORD
@@ -180,7 +180,7 @@ def main() -> None:
     further = [Filters.model_validate(values) for values in options.filters]
     filters = {name: [Filters(), *further] for name in options.corpus or corpora}
     for path in options.configurations:
-        experiment = config.load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
+        experiment = config.load(file.read(path), origin=str(path))
         for corpus in experiment.corpora.values():
             if isinstance(corpus.source, Embedded) and corpus.filters not in filters.get(
                 corpus.source.name, [corpus.filters]

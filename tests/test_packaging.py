@@ -1,7 +1,6 @@
 """The pinned versions agree, every imported package is among them, and the container recipe fits the project."""
 
 import ast
-import json
 import re
 import shlex
 import shutil
@@ -169,28 +168,16 @@ def test_the_container_installs_the_pinned_packages_with_extras_that_exist() -> 
 # What registries read about the project agrees with pyproject.toml and CITATION.cff, and names what exists.
 
 CITED = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-CODEMETA = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
-ZENODO = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
 
 
 def test_names_versions_licences_and_authors_agree() -> None:
-    assert {PROJECT["name"], CITED["title"], CODEMETA["name"], ZENODO["title"]} == {"specialized-heads"}
-    assert {CITED["version"], CODEMETA["version"], ZENODO["version"]} == {specialized_heads.__version__}
+    assert {PROJECT["name"], CITED["title"]} == {"specialized-heads"}
+    assert CITED["version"] == specialized_heads.__version__
     assert f"## [{specialized_heads.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert {"cff-version", "message"} <= set(CITED)
-    assert {PROJECT["license"], CITED["license"], CODEMETA["license"].split("/")[-1], ZENODO["license"]} == {"MIT"}
-    authors = (PROJECT["authors"], CITED["authors"], CODEMETA["author"], ZENODO["creators"])
-    assert len({tuple(author["name"] for author in of_one) for of_one in authors}) == 1
-
-
-def test_keywords_and_papers_agree() -> None:
+    assert {PROJECT["license"], CITED["license"]} == {"MIT"}
+    assert PROJECT["authors"] == CITED["authors"]
     assert [paper["authors"][0]["family-names"] for paper in CITED["references"]] == ["Voita", "Michel"]
-    assert CITED["keywords"] == CODEMETA["keywords"] == ZENODO["keywords"]
-    assert [paper["title"] for paper in CITED["references"]] == [
-        paper["name"] for paper in CODEMETA["referencePublication"]
-    ]
-    for paper, identifier in zip(CITED["references"], ZENODO["related_identifiers"], strict=True):
-        assert (paper.get("doi") or paper["url"]).endswith(identifier["identifier"])
 
 
 def test_the_layout_is_that_of_the_catalogue() -> None:

@@ -1,4 +1,4 @@
-"""Profiles name rules that exist, and leave out none that computes on a GPU or draws a figure; rules are quoted commands."""
+"""Rules that compute on a device ask for a GPU, those that draw are one group, profiles agree, and commands are quoted."""
 
 import re
 from importlib import import_module
@@ -11,10 +11,11 @@ ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
 FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
 FOUND = [found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)]
-BASES = ("", "stage", "resumable", "training")
+BASES = ("", "stage", "computing", "resumable", "training")
 RULES = {name: rule for old, name, rule in FOUND if old in BASES and name}
 # A rule that is another one with other files runs the same module.
 RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}
+TEXTS = {name: (old, text) for old, name, text in FOUND}
 
 
 def profile(name: str) -> dict:
@@ -33,15 +34,16 @@ def computes_on_a_device(name: str) -> bool:
     return any("device" in getattr(settings, "model_fields", ()) for settings in found)
 
 
-@pytest.mark.parametrize("name", ["slurm", "gpu"])
-def test_exactly_the_rules_that_compute_on_a_device_have_a_gpu(name: str) -> None:
-    given = {rule for rule, resources in profile(name)["set-resources"].items() if "gpu" in resources}
-    assert given == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
+def asks_for_a_gpu(rule: str) -> bool:
+    """Whether the resources of a rule, or else of the rule that it is made from, have a GPU."""
+    old, text = TEXTS[rule]
+    asked = re.search(r"resources:\n +\*\*needs\((\w*)", text)
+    return asked[1] == "GPU" if asked else bool(old) and asks_for_a_gpu(old)
 
 
-def test_the_profile_of_slurm_names_rules_that_exist() -> None:
-    values = profile("slurm")
-    assert set(values["set-threads"]) | set(values["set-resources"]) <= set(RULES)
+def test_exactly_the_rules_that_compute_on_a_device_ask_for_a_gpu() -> None:
+    asking = {rule for rule in RULES if asks_for_a_gpu(rule)}
+    assert asking == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
 
 
 def test_figures_and_tables_are_one_group() -> None:

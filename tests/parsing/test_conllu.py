@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from parallel_text import read_pairs
 
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.experiment.configuration import Corpus, load
+from specialized_heads.experiment.file import read
 from specialized_heads.parsing import parse
 from specialized_heads.parsing.conllu import conllu_parses, embedded_parses, place, read_trees
 from specialized_heads.parsing.words import Word, read_parses
@@ -237,8 +237,8 @@ def test_a_sentence_without_a_parse_stops_the_stage(resource: Path) -> None:
 def shipped() -> list:
     """The embedded corpora of all configurations that look up their parses, the same one with the same sets only once."""
     cases: dict[str, Any] = {}
-    for path in (ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))):
-        experiment = load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
+    for path in (ROOT / "config.yaml", *sorted((ROOT / "config").rglob("*.yaml"))):
+        experiment = load(read(path), origin=str(path))
         for name, corpus in experiment.corpora.items():
             if corpus.source.kind == "embedded" and experiment.for_corpus(name).parser.engine == "embedded":
                 same = f"{corpus.source.name} {corpus.filters} {corpus.split}"

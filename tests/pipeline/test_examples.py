@@ -22,6 +22,7 @@ from pages import PAGES, ROOT, blocks, code, prose
 from workflows import PIPED, Workflow, ended, start
 
 from specialized_heads.experiment import configuration as config
+from specialized_heads.experiment import file
 from specialized_heads.experiment.sources import Local
 from specialized_heads.stage import read_json
 
@@ -51,7 +52,7 @@ TRAIN = slice(8_000)
 def whole(page: Path) -> Iterator[tuple[str, str]]:
     """The examples of a page that are whole files: their path, and their text."""
     paths = re.findall(r"[Ss]ave this as `(config/\w+\.yaml)`", prose(page))
-    yield from zip(paths, (block for block in blocks(page, "yaml") if block.startswith("experiment:")), strict=True)
+    yield from zip(paths, (block for block in blocks(page, "yaml") if block.startswith(("experiment:", "extends:"))), strict=True)
 
 
 def fragments(page: Path) -> Iterator[dict[str, Any]]:
@@ -72,7 +73,7 @@ def fragments(page: Path) -> Iterator[dict[str, Any]]:
 
 def comments(path: Path) -> Iterator[dict[str, Any]]:
     """The keys in comments of a configuration, for its first corpus; files that need each other together."""
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values = file.read(path)
     corpus = next(iter(values.get("corpora", {}).values()), {})
     found = re.findall(r"^ +# (\w+): (.+?)(?: #.*)?$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     keys = {key: yaml.safe_load(value) for key, value in found if key in Local.model_fields}
@@ -104,6 +105,11 @@ FOUND = {
     for number, example in enumerate(fragments(page) if page.suffix == ".md" else comments(page))
 }
 EXAMPLES = {name: keys for name, keys in FOUND.items() if keys and not OTHERS & keys.keys()}
+
+
+def resolved(path: str) -> dict[str, Any]:
+    """The values of a whole example, those of the files that it extends included."""
+    return file.whole(yaml.safe_load(WHOLE[path][1]), ROOT / path)
 
 
 def test_there_are_examples_of_all_kinds() -> None:
@@ -170,7 +176,7 @@ def below(folder: str, example: dict[str, Any]) -> dict[str, Any]:
 
 def test_parts_of_configurations(project: Workflow) -> None:
     """Each is a corpus of the ten lines: all are planned to the end, and what decides the text is read, cleaned and split."""
-    values = yaml.safe_load(WHOLE["config/my_pair.yaml"][1])
+    values = resolved("config/my_pair.yaml")
     [base] = values["corpora"].values()
     [sed] = re.findall(
         r"^    (sed .+)$", (ROOT / "docs" / "parsing.md").read_text(encoding="utf-8"), flags=re.MULTILINE
@@ -218,7 +224,7 @@ def test_whole_configurations(project: Workflow, path: str) -> None:
     """The text is read, cleaned and split, and each documented command is planned to its end."""
     page, text = WHOLE[path]
     (project.root / path).write_text(text, encoding="utf-8")
-    values = yaml.safe_load(text)
+    values = resolved(path)
     for corpus in values["corpora"].values():
         if corpus["source"]["kind"] == "local":
             write_text(project.root, corpus["source"])

@@ -15,8 +15,12 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
-GIVEN = ("config.yaml", "config/pruning.yaml", "config/reference.yaml", "config/reference_en_fr.yaml")
-TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "equal_depth", "from_scratch", "local", "paper", "smoke"))
+STUDIES = ("pruning", "long_pruning", "long_pruning_en_fr", "control", "equal_depth", "from_scratch")
+GIVEN = ("config.yaml", *(f"config/studies/{name}.yaml" for name in STUDIES[:3]))
+TRAINED = (
+    *(f"config/studies/{name}.yaml" for name in STUDIES[3:]),
+    *(f"config/{name}.yaml" for name in ("local", "paper", "smoke")),
+)
 
 
 @pytest.mark.parametrize("name", GIVEN + TRAINED)
@@ -26,7 +30,9 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
     baseline = "given_baseline" if name in GIVEN else "train_baseline"
-    planned = {baseline, "gather", "figure", "table"} | (set() if name == "config/from_scratch.yaml" else {"prune"})
+    planned = {baseline, "gather", "figure", "table"} | (
+        set() if name == "config/studies/from_scratch.yaml" else {"prune"}
+    )
     assert planned <= set(run.printed.split())
 
 

@@ -147,7 +147,7 @@ def test_the_experiment_that_it_was_kept_from_is_given_it(values: dict[str, Any]
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("vocabulary source", 900, "vocabulary.source differs .*config/from_scratch.yaml"),
+        ("vocabulary source", 900, "vocabulary.source differs .*config/studies/from_scratch.yaml"),
         ("model head_width", 4, "model.head_width differs"),
         ("training updates", 61, "training.updates differs"),
         (f"{CORPORA} filters", {"max_words": 9}, "filters.max_words differs"),

@@ -35,7 +35,7 @@ use rule training as pretrain_bert with:
     benchmark:
         "results/{experiment}/benchmarks/pretrain_bert.tsv"
     priority: 2  # everything else waits for it
-    threads: 2
+    threads: cores(2, cluster=4)
     params:
         **stage("classification.pretrain", stages.pretrain),
 
@@ -141,7 +141,7 @@ use rule training as train_classifier with:
         **stage("classification.finetune", stages.classifier),
 
 
-use rule stage as score_task with:
+use rule computing as score_task with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -208,7 +208,7 @@ use rule ablate_task as prune_task_systematically with:
         settings=settings(stages.task_score),
 
 
-use rule stage as measure_task_speed with:
+use rule computing as measure_task_speed with:
     input:
         rules.train_classifier.output[1],
         model=rules.train_classifier.output[0],

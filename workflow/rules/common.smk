@@ -33,7 +33,7 @@ PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
 RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 try:
-    experiment = load(config, origin=" ".join(CONFIGURED))
+    experiment = load(VALUES, origin=" ".join(CONFIGURED), places=PLACES)
     check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
     SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)
@@ -133,6 +133,23 @@ def launcher(wildcards, resources):
     return several if processes > 1 else "python -m"
 
 
+# GPUs of a job that computes on one. They limit nothing unless a profile or `--resources` says how many there are.
+GPU = {} if experiment.device == "cpu" else {"gpu": 1}
+
+
+def needs(gpu, /, *, gigabytes, hours):
+    """Resources of a job for the paper's experiment: memory and time for clusters, more of both with each attempt."""
+    return gpu | {
+        "mem_mb": lambda wildcards, attempt: 1000 * gigabytes * attempt,
+        "runtime": lambda wildcards, attempt: 60 * hours * attempt,
+    }
+
+
+def cores(here, /, *, cluster):
+    """Cores of a job: fewer on a workstation, where others run beside it."""
+    return cluster if workflow.non_local_exec or workflow.remote_exec else here
+
+
 def stage(module, function, /, data=(), **more):
     """Parameters of a stage: its module, the hash of the code and of what else it reads beside it, and the settings."""
     return {"module": module, "code": code(module, data=data), "settings": settings(function, **more)}
@@ -170,3 +187,54 @@ def repeat_warnings(file=None):
         logger.warning("\n".join(["Warnings of the jobs behind these results, by their logs:", *lines]))
     if file and any(job.rule.name == "all" for job in workflow.dag.jobs):
         write_file(Path(file), "".join(f"{line}\n" for line in lines))
+
+
+# What stages share: nearly every other rule is one of these with its own files and settings.
+
+
+rule stage:
+    log:
+        "results/stage.log",
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        flags=flags,
+    shell:
+        "python -m specialized_heads.{params.module:q} {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A stage that computes on a GPU, if there is one.
+use rule stage as computing with:
+    resources:
+        **needs(GPU, gigabytes=16, hours=4),
+
+
+# A stage that resumes from its state, which lies beside the outputs: Snakemake deletes these when a job fails.
+rule resumable:
+    log:
+        "results/resumable.log",
+    conda:
+        "../../envs/pipeline.yaml"
+    resources:
+        **needs(GPU, gigabytes=16, hours=4),
+    params:
+        flags=flags,
+        launcher="python -m",
+        state=subpath(output[0], strip_suffix=".parquet"),
+    message:
+        "making {output[0]}; progress in {log}"
+    # The log goes on where the state does.
+    shell:
+        "test -e {params.state:q}.state || : > {log:q}; "
+        "{params.launcher} specialized_heads.{params.module:q} {params.flags:q} --state {params.state:q}.state"
+        " --settings {params.settings:q} >> {log:q} 2>&1"
+
+
+use rule resumable as training with:
+    priority: 1  # before the short jobs, which fill the cores at the end
+    threads: cores(1, cluster=4)  # a GPU needs one to compute and one to make batches
+    resources:
+        **needs(GPU, gigabytes=16, hours=48),
+    params:
+        launcher=launcher,
+        state=subpath(output.records, parent=True),

@@ -1,5 +1,5 @@
 # Where the project is, and its experiment: config.yaml in the working directory, else the project's own. Files are read strictly here,
-# the default one before Snakemake reads it, so that even invalid YAML is an error with a line number.
+# with the files that they extend; the default one before Snakemake reads it, so that even invalid YAML is an error with a line number.
 
 import os
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.sourcecache import HostingProviderFile
+from snakemake.utils import update_config
 
 # Text on the command lines of jobs could not be encoded.
 if (encoding := sys.getfilesystemencoding()) != "utf-8":
@@ -46,20 +47,27 @@ ROOT = project_folder(workflow.current_basedir)
 SOURCE = f"{ROOT}/src"
 sys.path.insert(0, SOURCE)
 
-from specialized_heads.experiment.file import read
+from specialized_heads.experiment.file import places, read, whole
 from specialized_heads.stage import UserError, one_line
 
 IMPORTED = not workflow.modifier.is_main_snakefile()
 DEFAULT = "config.yaml" if Path("config.yaml").is_file() and not IMPORTED else f"{ROOT}/config.yaml"
 # The importer's configuration files are its own.
 GIVEN_CONFIG = config if IMPORTED else workflow.configfiles
-CONFIGURED = (
-    ["the module's config"] if IMPORTED else [os.path.relpath(file) for file in workflow.configfiles or [DEFAULT]]
-)
+FILES = [os.path.relpath(file) for file in workflow.configfiles or [DEFAULT]]
+CONFIGURED = ["the module's config"] if IMPORTED else FILES
+VALUES, PLACES = {}, {}
 try:
-    for file in [] if IMPORTED else CONFIGURED:
-        read(Path(file))
+    if IMPORTED:
+        VALUES = whole(config, Path(CONFIGURED[0])) if config else read(Path(DEFAULT))
+    else:
+        for file in FILES:
+            update_config(VALUES, read(Path(file)))
+            PLACES |= places(Path(file))
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
 if not IMPORTED and workflow.config_settings.config:
     CONFIGURED.append(f"with --config {' '.join(workflow.config_settings.config)}")
+    update_config(VALUES, workflow.config_settings.config)
+if len(CONFIGURED) > 1:
+    PLACES = {}  # a line could be that of another file, or of a value that is replaced

@@ -11,6 +11,8 @@ use rule stage as corpus_raw with:
         "results/{experiment}/{corpus}/logs/corpus_raw.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_raw.tsv"
+    resources:
+        **needs({}, gigabytes=32, hours=4),
     params:
         module="corpus.raw",
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
@@ -30,6 +32,8 @@ use rule stage as corpus_clean with:
         "results/{experiment}/{corpus}/logs/corpus_clean.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_clean.tsv"
+    resources:
+        **needs({}, gigabytes=32, hours=4),
     params:
         **stage("corpus.clean", stages.clean),
 
@@ -49,6 +53,8 @@ use rule stage as corpus_split with:
         "results/{experiment}/{corpus}/logs/corpus_split.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_split.tsv"
+    resources:
+        **needs({}, gigabytes=32, hours=4),
     params:
         **stage("corpus.split", stages.split),
 
@@ -63,6 +69,8 @@ use rule stage as bpe with:
         "results/{experiment}/{corpus}/logs/bpe.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/bpe.tsv"
+    resources:
+        **needs({}, gigabytes=32, hours=4),
     params:
         **stage("corpus.bpe", stages.bpe),
 
@@ -105,3 +113,93 @@ use rule stage as tokens with:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
     params:
         **stage("corpus.tokens", stages.tokens),
+
+
+# Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
+# starts and when it fails, which would lose files placed by hand and hours of download.
+
+
+if FETCHED:
+
+    rule download:
+        output:
+            card=f"{DOWNLOADS}/{{file}}.json",
+        log:
+            f"{DOWNLOADS}/logs/{{file}}.log",
+        benchmark:
+            f"{DOWNLOADS}/logs/{{file}}.tsv"
+        wildcard_constraints:
+            file="|".join(map(re.escape, FETCHED)),
+        # The stage tries again itself, and resumes where it stopped.
+        retries: 0
+        # Compute nodes often have no internet access. `--resources downloads=2` fetches two files at a time.
+        localrule: True
+        conda:
+            "../../envs/pipeline.yaml"
+        resources:
+            downloads=1,
+            mem_mb=500,
+        params:
+            path=lambda w, output: f"{DOWNLOADS}/{w.file}",
+            wanted=settings(inputs.download_settings),
+            # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
+            # mirror fetches nothing again.
+            settings=lambda w, output: settings(inputs.download_settings, downloads=experiment.downloads.model_dump())(
+                w
+            ),
+        shell:
+            "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
+            " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# Dependency trees of the analysis sentences, and how often a fixed offset finds their relations (section 5.2).
+
+
+use rule stage as parser_models with:
+    output:
+        "results/{experiment}/parser_models.json",
+    log:
+        "results/{experiment}/logs/parser_models.log",
+    benchmark:
+        "results/{experiment}/benchmarks/parser_models.tsv"
+    # Compute nodes often have no internet access.
+    localrule: True
+    conda:
+        "../../envs/parsing.yaml"
+    params:
+        **stage("parsing.stanza_engine", stages.parser_models),
+        lists=inputs.stanza_lists(experiment),
+
+
+use rule stage as parse with:
+    input:
+        planned(inputs.parser_description, resources=RESOURCES),
+        text=rules.corpus_split.output.analysis,
+        resource=planned(inputs.given_parses, resources=RESOURCES),
+    output:
+        "results/{experiment}/{corpus}/parses/analysis.parquet",
+        report="results/{experiment}/{corpus}/parses/analysis.json",
+    log:
+        "results/{experiment}/{corpus}/logs/parse.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/parse.tsv"
+    conda:
+        "../../envs/parsing.yaml"
+    threads: cores(2, cluster=8)
+    resources:
+        **needs({}, gigabytes=16, hours=8),
+    params:
+        **stage("parsing.parse", stages.parse),
+
+
+use rule stage as relations with:
+    input:
+        parses=rules.parse.output[0],
+    output:
+        "results/{experiment}/{corpus}/parses/relations.parquet",
+    log:
+        "results/{experiment}/{corpus}/logs/relations.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/relations.tsv"
+    params:
+        **stage("parsing.relations", stages.relations),

@@ -1,7 +1,7 @@
 # What is measured on the heads of a model: relevance, confidence, functions (sections 4 and 5).
 
 
-use rule stage as relevance with:
+use rule computing as relevance with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -17,7 +17,7 @@ use rule stage as relevance with:
         **stage("heads.relevance.measure", stages.relevance),
 
 
-use rule stage as analyse_heads with:
+use rule computing as analyse_heads with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -37,3 +37,41 @@ use rule stage as analyse_heads with:
         "results/{experiment}/{corpus}/benchmarks/analyse_heads_{model}_seed{seed}.tsv"
     params:
         **stage("heads.analyse", stages.analyse),
+
+
+# Attention maps, labels and trees of a model, in a page that works from disk.
+
+
+use rule computing as view_heads with:
+    input:
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        source_bpe=rules.bpe.output.source_model,
+        target_bpe=rules.bpe.output.target_model,
+        text=rules.corpus_split.output.analysis,
+        analysis=rules.analyse_heads.input.analysis,
+        parses=rules.parse.output[0],
+        heads=rules.analyse_heads.output[0],
+        whole=rules.train_baseline.output[1],
+    output:
+        "results/{experiment}/viewer/{corpus}/{model}/seed{seed}.html",
+    log:
+        "results/{experiment}/{corpus}/logs/view_heads_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/view_heads_{model}_seed{seed}.tsv"
+    params:
+        **stage("viewer.page", stages.view, data=("page.html", "page.css", "page.js", "table.js", "lines.js")),
+
+
+use rule stage as viewer_index with:
+    input:
+        planned(inputs.viewed_files, pattern=inputs.PAGE),
+        heads=planned(inputs.viewed_files, pattern=inputs.HEADS),
+    output:
+        "results/{experiment}/viewer/index.html",
+    log:
+        "results/{experiment}/logs/viewer_index.log",
+    benchmark:
+        "results/{experiment}/benchmarks/viewer_index.tsv"
+    params:
+        **stage("viewer.index", stages.view_index, data=("page.css",)),

@@ -11,7 +11,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -204,12 +204,25 @@ CORPUS_KINDS = [kind for source in SOURCES for kind in typing.get_args(source.mo
 OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
 
 
-def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
-    """Validate the content of a file, whose name is `origin` in error messages; a `UserError` names every wrong key."""
+def load(values: dict[str, Any], *, origin: str = "config", places: Mapping[str, str] | None = None) -> Experiment:
+    """Validate the content of a file, whose name is `origin` in error messages; a `UserError` names every wrong key.
+
+    `places` says where keys are, as `experiment.file.places` does.
+    """
     try:
-        return _validate(Experiment, values, prefix="")
-    except ValueError as error:
-        raise UserError(f"{origin}: {error}") from None
+        return Experiment.model_validate(values)
+    except ValidationError as error:
+        problems = [_describe(Experiment, problem, "") for problem in error.errors()]
+        located = [f"{_place(problem, places or {})}{problem}" for problem in problems]
+        raise UserError(f"{origin}: {'; '.join(located)}") from None
+
+
+def _place(problem: str, places: Mapping[str, str]) -> str:
+    """Where the key is that a problem begins with, or the nearest one around it."""
+    key = problem.partition(": ")[0]
+    while key and key not in places:
+        key = key.rpartition(".")[0]
+    return f"{places[key]}: " if key else ""
 
 
 def _within(key: str, moments: list[int], training: sections.Training, whose: str) -> None:
@@ -286,9 +299,30 @@ def _known_keys(kind: Any, location: Iterable[str | int]) -> list[str]:
 
 
 def schema_text() -> str:
-    """The text of `workflow/schemas/config.schema.json`, the JSON schema of a configuration file."""
+    """The text of `workflow/schemas/config.schema.json`, the JSON schema of a configuration file.
+
+    A file that extends another one may leave out all but its name, and set sections to null.
+    """
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
+    extends = "file that this one starts from, relative to its own folder; this one has what differs"
+    whole = {}
+    for place, kind in (("corpora", "Corpus"), ("tasks", "Task")):
+        definition = schema["$defs"][kind]
+        whole[place] = {"additionalProperties": {"required": definition.pop("required")}}
+        _nullable(definition)
+    tasks = {"required": schema["$defs"]["Classification"].pop("required"), "properties": {"tasks": whole["tasks"]}}
+    _nullable(schema)
+    schema["properties"] = {"extends": {"type": "string", "description": extends}, **schema["properties"]}
+    schema["if"] = {"not": {"required": ["extends"]}}
+    schema["then"] = {"properties": {"corpora": whole["corpora"], "classification": tasks}}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _nullable(definition: dict[str, Any]) -> None:
+    """Let the sections of a definition be null."""
+    for key, value in definition["properties"].items():
+        if "$ref" in value or value.get("type") == "object":
+            definition["properties"][key] = {"anyOf": [value, {"type": "null"}]}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""Read a configuration file strictly, before it is used: as plain data, and with no line ignored.
+"""Read a configuration file strictly, before it is used: as plain data, with no line ignored, and with the file that it extends.
+
+A file with `extends: ../config.yaml` holds what differs from that file, whose path is relative to its own folder. Mappings are
+merged, other values replaced. If the file names corpora or tasks, the experiment has only these; one that the other file has too
+starts from there. `null` removes what the other file says, so that the default applies.
 
 YAML accepts a key that occurs twice and keeps the last one, which hides an edit: here it is an error that names both lines.
 Tags that would create Python objects are rejected.
@@ -11,8 +15,10 @@ line number, and it runs Python code in a file with the key `__use_yte__`. So ch
 It reports the first mistake with its line, or the name of the experiment, and runs nothing in the file.
 """
 
+import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +61,78 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a configuration file; whatever else it holds is a `UserError` that names the line."""
+    """The values of a configuration file and of those that it extends; a `UserError` names file and line of what is wrong."""
+    return whole(_plain(path), path)
+
+
+def whole(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The values of `path`, merged into those of the files that it extends."""
+    merged: dict[str, Any] = {}
+    for _, more in reversed(_extended(values, path)):
+        merged = _merged(merged, more)
+    merged.pop("extends", None)
+    return merged
+
+
+def places(path: Path) -> dict[str, str]:
+    """Where each key of a configuration is, as `line 3` of the file itself, or `config.yaml, line 3`: for error messages."""
+    found: dict[str, str] = {}
+    for file, _ in reversed(_extended(_plain(path), path)):
+        where = "" if file == path else f"{file}, "
+        found |= {key: f"{where}line {line}" for key, line in _keys(file)}
+    return found
+
+
+def _keys(file: Path) -> Iterator[tuple[str, int]]:
+    """The keys of a file with their lines; none where there is no file, as for the configuration of a module."""
+    if file.is_file():
+        yield from _lines(yaml.compose(file.read_text(encoding="utf-8-sig"), _Loader), ())
+
+
+def _lines(node: yaml.Node, parents: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        yield ".".join((*parents, key.value)), key.start_mark.line + 1
+        yield from _lines(value, (*parents, key.value))
+
+
+def _extended(values: dict[str, Any], path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """A file with its values, the file that it extends, and so on."""
+    chain = [(path, values)]
+    while "extends" in (values := chain[-1][1]):
+        file, name = chain[-1][0], values["extends"]
+        if not values.get("experiment"):
+            raise UserError(f"{file}: experiment: required key is missing; {name} has its own folder of results")
+        other = Path(os.path.normpath(file.parent / str(name)))
+        wrong = None
+        if not isinstance(name, str):
+            wrong = f"{name!r} is not a file; write one path"
+        elif not other.is_file():
+            wrong = f"there is no file {other}; the path is relative to the folder of {file.name}"
+        elif other.resolve() in [before.resolve() for before, _ in chain]:
+            wrong = f"{other} extends this file; one of them must be whole"
+        if wrong:
+            line = next((f"line {line}: " for key, line in _keys(file) if key == "extends"), "")
+            raise UserError(f"{file}: {line}extends: {wrong}")
+        chain.append((other, _plain(other)))
+    return chain
+
+
+def _merged(base: dict[str, Any], values: dict[str, Any], *place: str) -> dict[str, Any]:
+    """The values of a file over those of the file that it extends."""
+    merged = {} if place in (("corpora",), ("classification", "tasks")) else dict(base)
+    for key, value in values.items():
+        before = base.get(key)
+        if value is None and key in base:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(before, dict) and value.get("kind") in (None, before.get("kind")):
+            merged[key] = _merged(before, value, *place, key)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """The values of one file."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -102,7 +179,8 @@ def main() -> None:
     if not sys.argv[1:]:
         raise UserError("name a file: python -m specialized_heads.experiment.file config/my.yaml")
     for name in sys.argv[1:]:
-        experiment = load(read(Path(name)), origin=name)
+        path = Path(name)
+        experiment = load(read(path), origin=name, places=places(path))
         named = {"corpora": experiment.corpora, "tasks": experiment.tasks}
         parts = [f"{kind} {', '.join(names)}" for kind, names in named.items() if names]
         print(f"{name}: experiment {experiment.experiment}, {', '.join(parts)}")

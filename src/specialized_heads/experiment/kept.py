@@ -104,7 +104,7 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
     """Raise a `UserError` if a given model does not exist or was trained in another way than the configuration says."""
     if experiment.classification and experiment.classification.model:
         bert_folder(experiment, root=root)
-    remedy = "train the baseline instead: leave out `baseline`, as config/from_scratch.yaml does"
+    remedy = "train the baseline instead: leave out `baseline`, as config/studies/from_scratch.yaml does"
     for corpus, values in experiment.corpora.items():
         if values.baseline is None:
             continue

@@ -42,8 +42,8 @@ def check_tokens(folder: Path, kept: Kept, tokens: dict[str, Path]) -> None:
     for split, path in tokens.items():
         if stage.file_hash(path) != kept.tokens[split]:
             raise stage.UserError(
-                f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary "
-                f"must be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/from_scratch.yaml)"
+                f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary must "
+                f"be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/studies/from_scratch.yaml)"
             )
 
 
@@ -64,7 +64,7 @@ def check_logits(folder: Path, model: Transformer) -> None:
     if not difference <= TOLERANCE:
         raise stage.UserError(
             f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is accepted; check the installation "
-            f"of torch, or leave out `baseline` to train one (config/from_scratch.yaml)"
+            f"of torch, or leave out `baseline` to train one (config/studies/from_scratch.yaml)"
         )
 
 

@@ -1,7 +1,7 @@
 """Table: functions of the baseline's encoder heads, one row per corpus.
 
 The table gives, for each function, the score of the best head and the number of heads with the label. Corpora can be the same
-text trained by different recipes (config/recipes.yaml), which makes this the table that compares them.
+text trained by different recipes (config/studies/recipes.yaml), which makes this the table that compares them.
 """
 
 from math import nan

@@ -1,7 +1,7 @@
 # Translate the test set with every model and score it.
 
 
-use rule stage as translate with:
+use rule computing as translate with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -35,3 +35,30 @@ use rule stage as score with:
         "scores"
     params:
         **stage("evaluation.score", stages.score),
+
+
+# A model in a folder of its own, for use outside the study. Made on request:
+# snakemake results/{experiment}/{corpus}/export/{model}/seed{seed}/model.json
+
+
+use rule stage as export with:
+    input:
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        score=rules.score.output[0],
+        source_model=rules.bpe.output.source_model,
+        target_model=rules.bpe.output.target_model,
+    output:
+        "results/{experiment}/{corpus}/export/{model}/seed{seed}/model.json",
+        "results/{experiment}/{corpus}/export/{model}/seed{seed}/model.safetensors",
+        "results/{experiment}/{corpus}/export/{model}/seed{seed}/source.model",
+        "results/{experiment}/{corpus}/export/{model}/seed{seed}/target.model",
+        "results/{experiment}/{corpus}/export/{model}/seed{seed}/README.md",
+    log:
+        "results/{experiment}/{corpus}/logs/export_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/export_{model}_seed{seed}.tsv"
+    resources:
+        **needs({}, gigabytes=16, hours=4),
+    params:
+        **stage("export", stages.export),
