@@ -158,11 +158,14 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({}, Cleaning()),
+        ({"tokenizer_config.json": {"do_lower_case": True}}, Cleaning()),
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
         ({"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}}, LOWER_CASED),
         ({"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
-        ({"tokenizer_config.json": {"tokenize_chinese_chars": False}}, Cleaning(handle_chinese_chars=False)),
+        (
+            {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
+            Cleaning(handle_chinese_chars=False),
+        ),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
@@ -172,6 +175,18 @@ def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: 
     if with_text or "tokenizer.json" not in files:
         (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
     assert read_vocabulary(tmp_path) == (WORDS, expected)
+
+
+def test_the_case_of_a_vocabulary_with_capitals_is_not_guessed(tmp_path: Path) -> None:
+    for words in (WORDS, [word for word in WORDS if word != "A"]):
+        (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+        if "A" in words:
+            with pytest.raises(
+                UserError, match="no file says whether text is put into lower case.*'A'; fetch tokenizer_c"
+            ):
+                read_vocabulary(tmp_path)
+        else:
+            assert read_vocabulary(tmp_path) == (words, Cleaning())
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ TRAIN = slice(8_000)
 def whole(page: Path) -> Iterator[tuple[str, str]]:
     """The examples of a page that are whole files: their path, and their text."""
     paths = re.findall(r"[Ss]ave this as `(config/\w+\.yaml)`", prose(page))
-    yield from zip(paths, (block for block in blocks(page, "yaml") if block.startswith(("experiment:", "extends:"))), strict=True)
+    yield from zip(
+        paths, (block for block in blocks(page, "yaml") if block.startswith(("experiment:", "extends:"))), strict=True
+    )
 
 
 def fragments(page: Path) -> Iterator[dict[str, Any]]:

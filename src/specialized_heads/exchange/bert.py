@@ -84,8 +84,9 @@ def read_config(folder: Path) -> Config:
 def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     """The tokens in the order of their ids, and what is done to text first.
 
-    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults. A
-    `UserError` if a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
+    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults. But the
+    default is lower case, so tokens with capitals need a file that says what happens to the case. A `UserError` if it is missing,
+    as any other file, or damaged, or the tokeniser is no WordPiece of BERT.
     """
     path = folder / TOKENIZER
     tokens, settings = reading.read_json(path, _fast, "the tokeniser of a BERT", default=([], {}))
@@ -101,6 +102,15 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     if absent := [token for token in wordpiece.SPECIAL if token not in ids]:
         raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
     added_tokens(folder, ids, control=wordpiece.SPECIAL)
+    words = (token for token in tokens if not token.startswith("["))
+    capital = next((word for word in words if word != word.lower()), None)
+    if "do_lower_case" not in settings and capital:
+        said = (
+            f"no file says whether text is put into lower case, but there are tokens with capitals, such as {capital!r}"
+        )
+        raise UserError(
+            f"{folder}: {said}; fetch tokenizer_config.json, or write one with do_lower_case: false (or true)"
+        )
     return tokens, wordpiece.Cleaning(**{ours: settings[key] for ours, key in CLEANING.items() if key in settings})
 
 
