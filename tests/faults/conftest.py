@@ -76,7 +76,7 @@ class Scene:
 def shell(smoke: Workflow) -> dict[str, str]:
     """The command of each job of the smoke experiment, by the path of its log below results/smoke/."""
     printed = smoke.run("--dry-run", "--forceall", "--printshellcmds").printed
-    commands = re.findall(r"^Shell command: (.* > results/smoke/(\S+) 2>&1)$", printed, flags=re.MULTILINE)
+    commands = re.findall(r"^Shell command: (.* >>? results/smoke/(\S+) 2>&1)$", printed, flags=re.MULTILINE)
     assert commands, printed[-3000:]
     return {log: command for command, log in commands}
 

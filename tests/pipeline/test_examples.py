@@ -194,6 +194,9 @@ def test_parts_of_configurations(project: Workflow) -> None:
         if parser == {"engine": "conllu"}:
             parser["path"] = "treebank.conllu"  # as the sentence around it says
         corpus = values["corpora"][name] = below(name, corpus)
+        if "path" in parser and not (trees := project.root / corpus["override"]["parser"]["path"]).exists():
+            trees.parent.mkdir(exist_ok=True)
+            write_treebank(trees)
         if corpus["source"]["kind"] == "local":
             write_text(project.root, corpus["source"])
         if {"source", "filters", "split"} & keys.keys():

@@ -122,10 +122,11 @@ def test_a_release_is_deployed_by_snakedeploy_and_runs(hosted: tuple[Path, Path]
     assert (deployed / "config" / "config.yaml").read_bytes() == (ROOT / "config.yaml").read_bytes()
 
     environment = {"XDG_CACHE_HOME": str(cache), "GIT_TERMINAL_PROMPT": "0"}
-    printed = snakemake(deployed, "--dry-run", **environment)
+    shared = ("--shared-fs-usage", "persistence", "input-output", "software-deployment", "sources", "source-cache")
+    printed = snakemake(deployed, "--dry-run", *shared, **environment)
     assert "given_baseline" in printed
     shutil.copy2(deployed / "config" / "smoke.yaml", deployed / "config" / "config.yaml")
     table = "results/smoke/data/relations.parquet"
-    snakemake(deployed, table, **environment)
+    snakemake(deployed, table, *shared, **environment)
     assert (deployed / table).read_bytes() == smoke.file("data/relations.parquet").read_bytes()
     assert os.listdir(deployed / ".snakemake" / "specialized-heads")
