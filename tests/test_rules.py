@@ -46,6 +46,10 @@ def test_exactly_the_rules_that_compute_on_a_device_ask_for_a_gpu() -> None:
     assert asking == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
 
 
+def test_the_profile_of_slurm_names_rules_that_exist() -> None:
+    assert set(profile("slurm")["set-threads"]) <= set(RULES)
+
+
 def test_figures_and_tables_are_one_group() -> None:
     groups = {name: re.findall(r"group:\n +\"(\w+)\"", text) for name, text in RULES.items()}
     drawn = {name for name in RULES if module(name).startswith("report.")}

@@ -35,7 +35,7 @@ use rule training as pretrain_bert with:
     benchmark:
         "results/{experiment}/benchmarks/pretrain_bert.tsv"
     priority: 2  # everything else waits for it
-    threads: cores(2, cluster=4)
+    threads: 2
     params:
         **stage("classification.pretrain", stages.pretrain),
 

@@ -145,11 +145,6 @@ def needs(gpu, /, *, gigabytes, hours):
     }
 
 
-def cores(here, /, *, cluster):
-    """Cores of a job: fewer on a workstation, where others run beside it."""
-    return cluster if workflow.non_local_exec or workflow.remote_exec else here
-
-
 def stage(module, function, /, data=(), **more):
     """Parameters of a stage: its module, the hash of the code and of what else it reads beside it, and the settings."""
     return {"module": module, "code": code(module, data=data), "settings": settings(function, **more)}
@@ -232,7 +227,6 @@ rule resumable:
 
 use rule resumable as training with:
     priority: 1  # before the short jobs, which fill the cores at the end
-    threads: cores(1, cluster=4)  # a GPU needs one to compute and one to make batches
     resources:
         **needs(GPU, gigabytes=16, hours=48),
     params:

@@ -185,7 +185,7 @@ use rule stage as parse with:
         "results/{experiment}/{corpus}/benchmarks/parse.tsv"
     conda:
         "../../envs/parsing.yaml"
-    threads: cores(2, cluster=8)
+    threads: 2
     resources:
         **needs({}, gigabytes=16, hours=8),
     params:

@@ -14,7 +14,7 @@ use rule training as train_baseline with:
         "results/{experiment}/{corpus}/logs/train_baseline_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_baseline_seed{seed}.tsv"
-    threads: cores(2, cluster=4)
+    threads: 2
     params:
         **stage("training.train", stages.baseline),
 
