@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from small import WORDS
 
 from specialized_heads.exchange import fetch_model, import_model
-from specialized_heads.exchange.convert import convert
+from specialized_heads.exchange.reading import convert
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
