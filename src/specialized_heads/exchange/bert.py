@@ -35,7 +35,8 @@ NAMES = (
 )
 # What stands before the classifier, and before the output matrix of the masked language model.
 POOLER, TRANSFORM = (r"^transform\.", "bert.pooler.dense."), (r"^transform\.", "cls.predictions.transform.dense.")
-# What the tokeniser of BERT is; whatever it has may only be as here.
+CLEANED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")  # the fields of `Cleaning` in transformers
+# What tokenizer.json may say of a BERT.
 EXPECTED = {
     "model": {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
     "normalizer": {"type": "BertNormalizer", "clean_text": True},
@@ -55,21 +56,18 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     into lower case although the vocabulary has capitals.
     """
     config = reading.read_config(folder, ("bert",))
-    settings, path = {}, folder / TOKENIZER
+    settings, path = {}, folder / VOCABULARY
+    if (folder / TOKENIZER).exists():
+        path = folder / TOKENIZER
+        settings = reading.read(path, _normaliser, "the tokeniser of a BERT")
+    reading.read(path, lambda path: path, "text in UTF-8", missing="fetch the tokeniser of this model")
     if (folder / TOKENIZER_CONFIG).exists():
-        settings = reading.read_object(folder / TOKENIZER_CONFIG)
-    if not path.exists():
-        path = folder / VOCABULARY
-        reading.read(path, lambda path: path, "text in UTF-8", missing="fetch the tokeniser of this model")
-    tokenizer = reading.read_tokenizer(folder, config=config)
-    if (kind := type(tokenizer).__name__) not in ("BertTokenizer", "TokenizersBackend", "PreTrainedTokenizerFast"):
+        stored = reading.read_object(folder / TOKENIZER_CONFIG)
+        settings |= {key: stored[key] for key in CLEANED if stored.get(key) is not None}
+    tokenizer = reading.read_tokenizer(folder, config=config, **settings)
+    if (kind := type(tokenizer).__name__) not in ("BertTokenizer", "TokenizersBackend"):
         raise UserError(f"{folder}: its tokeniser is a {kind}; only that of BERT is supported")
-    with reading.explained(folder, "tokeniser"):
-        backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    for part, expected in EXPECTED.items():
-        for key, value in expected.items():
-            if (found := (backend[part] or {}).get(key)) != value:
-                raise UserError(f"{folder}: its tokeniser has {part} {key} {found!r}; only {value!r} is supported")
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
     places = {number: token for token, number in backend["model"]["vocab"].items()}
     tokens = [places.get(number, "") for number in range(max(places, default=-1) + 1)]
     while tokens and not tokens[-1]:  # blank lines
@@ -79,11 +77,27 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     if added := [token for token in tokenizer.added_tokens_encoder if token not in wordpiece.SPECIAL]:
         raise UserError(f"{folder}: its tokeniser adds {added[0]!r} for text, which is not supported")
     capitals = [token for token in tokens if token not in wordpiece.SPECIAL and token != token.lower()]
-    if capitals and path.name == VOCABULARY and "do_lower_case" not in settings:
+    if capitals and "do_lower_case" not in settings:
         said = f"no file says whether text is put into lower case, but the vocabulary has capitals ({capitals[0]!r})"
         raise UserError(f'{path}: {said}; write {{"do_lower_case": false}} (or true) to {TOKENIZER_CONFIG} beside it')
-    cleaning = {name: backend["normalizer"][name] for name in wordpiece.Cleaning._fields}
-    return tokens, wordpiece.Cleaning(**cleaning)
+    return tokens, wordpiece.Cleaning(*(backend["normalizer"][name] for name in wordpiece.Cleaning._fields))
+
+
+def _normaliser(path: Path) -> dict[str, bool | None]:
+    """What tokenizer.json says about case, accents and Chinese; transformers reads it in tokenizer_config.json alone."""
+    stored = reading.read_object(path)
+    normalizer = stored.get("normalizer") or {}
+    parts = normalizer.get("normalizers", [normalizer])
+    stored["normalizer"] = next((part for part in parts if part.get("type") == "BertNormalizer"), normalizer)
+    for part, expected in EXPECTED.items():
+        for key, value in expected.items():
+            if (found := (stored[part] or {}).get(key, value if key != "type" else None)) != value:
+                raise UserError(f"{path}: {part} has {key} {found!r}; only {value!r} is supported")
+    return {
+        theirs: stored["normalizer"][ours]
+        for ours, theirs in zip(wordpiece.Cleaning._fields, CLEANED, strict=True)
+        if stored["normalizer"].get(ours) is not None
+    }
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:

@@ -102,7 +102,7 @@ def read_config(folder: Path, kinds: Collection[str]) -> Any:
             read(folder / name, parse, kind)
     values = read(folder / CONFIG, read_object, "the configuration of a model")
     if (kind := values.get("model_type")) not in kinds:
-        raise UserError(f"{folder / CONFIG}: model_type {kind!r} is not supported, only {' or '.join(kinds)}")
+        raise UserError(f"{folder / CONFIG}: model_type {kind!r} is not supported, only {' or '.join(map(repr, kinds))}")
     if values.get("quantization_config"):
         raise UserError(f"{folder / CONFIG}: its weights are quantised; use a model with weights in floating point")
     with explained(folder, CONFIG):
@@ -155,7 +155,8 @@ def read_model(folder: Path, config: Any, auto: str, *, layers: dict[str, int], 
     for prefix, number in layers.items():
         numbers = {int(found[1]) for name in stored if (found := re.search(rf"\b{re.escape(prefix)}(\d+)\.", name))}
         if len(numbers) != number:
-            raise UserError(f"{folder}: its weights have {len(numbers)} of {prefix}*, but {number} by {CONFIG}; {fit}")
+            said = f"its weights have {len(numbers)} layers {prefix}*, but {number} by {CONFIG}"
+            raise UserError(f"{folder}: {said}; {fit}")
     cls = getattr(library(), auto)
     with explained(folder, "weights"):
         with torch.device("meta"):

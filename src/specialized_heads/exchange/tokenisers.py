@@ -17,6 +17,7 @@ from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import shared, target_vocabulary
 from specialized_heads.exchange.reading import (
+    CONFIG,
     MARIAN,
     SHARED,
     TARGET_VOCABULARY,
@@ -25,6 +26,7 @@ from specialized_heads.exchange.reading import (
     VOCABULARY,
     library,
     read,
+    read_object,
     read_tokenizer,
 )
 from specialized_heads.experiment.sections import Mode
@@ -58,7 +60,15 @@ def read_tokenisers(
         saved = name == SHARED and (folder / TOKENIZER).is_file()
         missing = f"transformers 5 saves only {TOKENIZER}; copy it from the original model" if saved else "fetch it too"
         read(folder / name, lambda path: path, "a SentencePiece model", missing=missing)
-    tokenizer = read_tokenizer(folder, config=config)
+    separate = {"separate_vocabs": not shared(config)} if marian else {}
+    if (folder / TOKENIZER_CONFIG).exists():
+        stated = read_object(folder / TOKENIZER_CONFIG).get("separate_vocabs")
+        if marian and stated not in (None, not shared(config)):
+            said = f"separate_vocabs is {stated}, but share_encoder_decoder_embeddings {shared(config)} in {CONFIG}"
+            raise UserError(f"{folder / TOKENIZER_CONFIG}: {said}; fetch both from the same place")
+    if not shared(config):
+        read(folder / TARGET_VOCABULARY, lambda path: path, "a table from tokens to ids")
+    tokenizer = read_tokenizer(folder, config=config, **separate)
     tables = [tokenizer.get_vocab(), tokenizer.get_vocab()]
     if marian:
         tables[1] = tokenizer.target_encoder if tokenizer.separate_vocabs else tokenizer.encoder
@@ -102,7 +112,6 @@ def _check(folder: Path, tokenizer: Any, tables: list[dict[str, int]], config: A
             said = f"token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}"
             raise UserError(f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both sides")
     expected = {"legacy_behaviour": False, "sp_model_kwargs": {}}
-    expected |= {"separate_vocabs": not shared(config)} if config.model_type == "marian" else {}
     for key, value in expected.items():
         if (found := getattr(tokenizer, key, value)) != value:
             raise UserError(f"{folder}: its tokeniser has {key} {found!r}; only {value!r} is supported")
