@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from small import mask_derivatives
 
 from specialized_heads.classification.ablation import predict_without
@@ -157,7 +156,10 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
         ({"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}}, LOWER_CASED),
         ({"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
-        ({"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}}, Cleaning(True, None, False)),
+        (
+            {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
+            Cleaning(True, None, False),
+        ),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
@@ -173,11 +175,27 @@ def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: 
     ("name", "content", "message"),
     [
         ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not JSON of a model"),
-        ("tokenizer_config.json", b'{"do_lower_case": "no"}', "cannot read its tokeniser .'str' object is not an instance of 'bool'"),
-        ("tokenizer_config.json", b'{"tokenizer_class": "BertJapaneseTokenizer"}', "its tokeniser is a BertJapaneseTokenizer"),
-        ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}', "tokenizer.json: model has type 'BPE'; only 'WordPiece'"),
+        (
+            "tokenizer_config.json",
+            b'{"do_lower_case": "no"}',
+            "tokeniser .'str' object is not an instance of 'bool'",
+        ),
+        (
+            "tokenizer_config.json",
+            b'{"tokenizer_class": "BertJapaneseTokenizer"}',
+            "its tokeniser is a BertJapaneseTokenizer",
+        ),
+        (
+            "tokenizer.json",
+            b'{"model": {"type": "BPE", "vocab": {}}}',
+            "tokenizer.json: model has type 'BPE'; only 'WordPiece'",
+        ),
         ("tokenizer.json", b"[1]", "tokenizer.json: not JSON of a model"),
-        ("tokenizer.json", json.dumps(fast(CASED) | {"normalizer": None}).encode(), "tokenizer.json: normalizer has type None"),
+        (
+            "tokenizer.json",
+            json.dumps(fast(CASED) | {"normalizer": None}).encode(),
+            "tokenizer.json: normalizer has type None",
+        ),
         ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8"),
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],

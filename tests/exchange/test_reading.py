@@ -91,7 +91,10 @@ CASES = {
     "marian: kind": (configured(model_type="t5"), "model_type 't5' is not supported, only 'marian' or 'm2m_100'"),
     "marian: no size": (configured(d_model=None), "Field 'd_model' expected int, got NoneType"),
     "marian: stacks": (configured(decoder_attention_heads=2), "they must be equal"),
-    "marian: pieces": (configured(vocab_size=MANY), f"final_logits_bias has the shape [1, 60], but [1, {MANY}] by config.json"),
+    "marian: pieces": (
+        configured(vocab_size=MANY),
+        f"final_logits_bias has the shape [1, 60], but [1, {MANY}] by config.json",
+    ),
     "marian: layers": (configured(encoder_layers=10**5), "have 2 layers encoder.layers.*, but 100000 by config.json"),
     "marian: more layers": (configured(decoder_layers=900), "have 2 layers decoder.layers.*, but 900 by"),
     "marian: fewer layers": (
@@ -112,10 +115,16 @@ CASES = {
     "marian: bytes": (written("target.spm", b"\xff" * 99), "target.spm: not a SentencePiece model"),
     "marian: pipe": (replaced("vocab.json", os.mkfifo), "vocab.json: not a file"),
     "marian: twice": (written("vocab.json", b'{"<unk>": 1, "a": 1}'), "vocab.json: not a table from tokens to ids of"),
-    "marian: unknown": (written("vocab.json", b'{"a": 1}'), "transformers cannot read its tokeniser ('<unk> token must be in the vocab')"),
+    "marian: unknown": (
+        written("vocab.json", b'{"a": 1}'),
+        "tokeniser ('<unk> token must be in the vocab')",
+    ),
     "marian: beyond": (written("vocab.json", b'{"</s>": 0, "<unk>": 1, "x": 999}'), "belongs to another model"),
     "marian: others": (written("vocab.json", b'{"</s>": 0, "<unk>": 1, "xyz": 2}'), "shares no piece with vocab.json"),
-    "marian: separate": (changed(SETTINGS, separate_vocabs=True), "tokenizer_config.json: separate_vocabs is True, but"),
+    "marian: separate": (
+        changed(SETTINGS, separate_vocabs=True),
+        "tokenizer_config.json: separate_vocabs is True, but",
+    ),
     "marian: eos": (changed(SPECIAL, eos_token="<unk>"), "eos_token '<unk>', which is not that of the model"),
     "marian: listed": (changed(SPECIAL, additional_special_tokens=["<e>"]), "adds '<e>' for text"),
     "marian: list": (written("tokenizer.json", b"[]"), "tokenizer.json: not JSON of a model"),

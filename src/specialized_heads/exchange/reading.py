@@ -102,7 +102,9 @@ def read_config(folder: Path, kinds: Collection[str]) -> Any:
             read(folder / name, parse, kind)
     values = read(folder / CONFIG, read_object, "the configuration of a model")
     if (kind := values.get("model_type")) not in kinds:
-        raise UserError(f"{folder / CONFIG}: model_type {kind!r} is not supported, only {' or '.join(map(repr, kinds))}")
+        raise UserError(
+            f"{folder / CONFIG}: model_type {kind!r} is not supported, only {' or '.join(map(repr, kinds))}"
+        )
     if values.get("quantization_config"):
         raise UserError(f"{folder / CONFIG}: its weights are quantised; use a model with weights in floating point")
     with explained(folder, CONFIG):
