@@ -73,5 +73,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 $(TESTED): $(INSTALLED)
-	$(PIP) -e '.[test,ctranslate2,models,slurm,stanza,transformers]'
+	$(PIP) -e '.[test,ctranslate2,models,slurm,stanza]'
 	touch $@

@@ -59,7 +59,7 @@ class System:
     def trained(self) -> Transformer:
         folder = self.workload.folder / "trained"
         self.model.save_pretrained(folder)
-        return huggingface.load_folder(folder, OURS)
+        return huggingface.convert_model(huggingface.read_folder(folder), OURS)
 
     def autocast(self) -> Any:
         if self.precision == "fp32":

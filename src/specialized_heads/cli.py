@@ -197,7 +197,7 @@ def _claims(args: argparse.Namespace) -> None:
 
 
 def _convert(args: argparse.Namespace) -> None:
-    from specialized_heads.exchange.convert import convert
+    from specialized_heads.exchange.reading import convert
 
     print(convert(args.model))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from small import mask_derivatives
 
 from specialized_heads.classification.ablation import predict_without
@@ -92,27 +91,22 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
         torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
-def test_heads_that_are_already_pruned_stay_away(published, vocabulary, inputs) -> None:
-    theirs, folder = published("BertForSequenceClassification")
-    stored, pruned = load_file(folder / "model.safetensors"), {"0": [1], "1": [0, 1]}
-    for layer, heads in pruned.items():
-        rows = [row for row in range(8) if row // 4 not in heads]
-        attention = f"bert.encoder.layer.{layer}.attention"
-        for name in ("query", "key", "value"):
-            for part in ("weight", "bias"):
-                stored[f"{attention}.self.{name}.{part}"] = stored[f"{attention}.self.{name}.{part}"][rows]
-        output = stored[f"{attention}.output.dense.weight"]
-        stored[f"{attention}.output.dense.weight"] = output[:, rows].contiguous()
-        gone = [row for row in range(8) if row not in rows]
-        theirs.bert.encoder.layer[int(layer)].attention.output.dense.weight.data[:, gone] = 0
-    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+def test_heads_that_transformers_no_longer_removes_are_refused(published, vocabulary) -> None:
+    _, folder = published("BertForSequenceClassification")
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruned_heads": pruned}))
-    ours, (ids, segments) = load_bert(folder, vocabulary=vocabulary), inputs
-    assert ours.architecture.encoder == ((0,), ())
-    with torch.inference_mode():
-        expected = theirs.bert(ids, attention_mask=ids != 0, token_type_ids=segments).last_hidden_state
-        assert torch.allclose(ours(ids)[ids != 0], expected[ids != 0], rtol=0, atol=1e-5)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruned_heads": {"0": [1]}}))
+    with pytest.raises(UserError, match="has pruned_heads, which transformers no longer reads"):
+        load_bert(folder, vocabulary=vocabulary)
+
+
+def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -> None:
+    _, folder = published("BertModel")
+    with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("Dog\n")
+    with pytest.raises(UserError, match=r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"):
+        read_vocabulary(folder)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert not read_vocabulary(folder)[1].lowercase
 
 
 def test_an_output_matrix_of_its_own_is_refused(published, vocabulary) -> None:
@@ -164,45 +158,50 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
         ({"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
         (
             {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
-            Cleaning(handle_chinese_chars=False),
+            Cleaning(True, None, False),
         ),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
 def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: Cleaning, with_text: bool) -> None:
-    for name, content in files.items():
+    for name, content in (files | {"config.json": {"model_type": "bert"}}).items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:
         (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
     assert read_vocabulary(tmp_path) == (WORDS, expected)
 
 
-def test_the_case_of_a_vocabulary_with_capitals_is_not_guessed(tmp_path: Path) -> None:
-    for words in (WORDS, [word for word in WORDS if word != "A"]):
-        (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-        if "A" in words:
-            with pytest.raises(
-                UserError, match="no file says whether text is put into lower case.*'A'; fetch tokenizer_c"
-            ):
-                read_vocabulary(tmp_path)
-        else:
-            assert read_vocabulary(tmp_path) == (words, Cleaning())
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not the settings of a tokeniser"),
-        ("tokenizer_config.json", b'{"do_lower_case": "no"}', "do_lower_case 'no'"),
-        ("tokenizer_config.json", b'{"tokenizer_class": "BertJapaneseTokenizer"}', "tokenizer_class 'BertJapanese"),
-        ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}', "model 'BPE'"),
-        ("tokenizer.json", b"[1]", "tokenizer.json: not the tokeniser of a BERT"),
-        ("tokenizer.json", json.dumps(fast(CASED) | {"normalizer": None}).encode(), "normalizer 'none'"),
+        ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not JSON of a model"),
+        (
+            "tokenizer_config.json",
+            b'{"do_lower_case": "no"}',
+            "tokeniser .'str' object is not an instance of 'bool'",
+        ),
+        (
+            "tokenizer_config.json",
+            b'{"tokenizer_class": "BertJapaneseTokenizer"}',
+            "its tokeniser is a BertJapaneseTokenizer",
+        ),
+        (
+            "tokenizer.json",
+            b'{"model": {"type": "BPE", "vocab": {}}}',
+            "tokenizer.json: model has type 'BPE'; only 'WordPiece'",
+        ),
+        ("tokenizer.json", b"[1]", "tokenizer.json: not JSON of a model"),
+        (
+            "tokenizer.json",
+            json.dumps(fast(CASED) | {"normalizer": None}).encode(),
+            "tokenizer.json: normalizer has type None",
+        ),
         ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8"),
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],
 )
 def test_another_tokeniser_is_refused(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
     if content is None:
         (tmp_path / name).unlink()

@@ -15,7 +15,6 @@ from specialized_heads.classification import (
     baselines,
     examples,
     finetune,
-    import_bert,
     metrics,
     pretrain,
     score,
@@ -25,6 +24,7 @@ from specialized_heads.classification import (
 )
 from specialized_heads.classification.examples import SCHEMA
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.exchange import bert
 from specialized_heads.model.checkpoint import load, read_tensors
 from specialized_heads.pruning import importance, prune
 from specialized_heads.stage import UserError
@@ -169,13 +169,13 @@ def test_a_published_encoder_is_imported(call, published, tmp_path: Path) -> Non
     _, folder = published("BertForSequenceClassification")
     files = {"output": tmp_path / "model.safetensors", "vocabulary": tmp_path / "v.json"}
     settings = {"folder": str(folder), "longest": 16}
-    call(import_bert, settings=settings, **files)
+    call(bert, settings=settings, **files)
     assert load(files["output"]).architecture.labels == 1
     with pytest.raises(UserError, match=r"max_length: 64 subwords, but .* has 32 positions"):
-        call(import_bert, settings=settings | {"longest": 64}, **files)
+        call(bert, settings=settings | {"longest": 64}, **files)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="pickled weights are not loaded"):
-        call(import_bert, settings=settings, **files)
+        call(bert, settings=settings, **files)
 
 
 def test_matthews_correlation_f1_and_accuracy() -> None:

@@ -9,7 +9,7 @@ from published import M2M, MARIAN, m2m, marian
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.exchange.huggingface import load_folder, write_folder
+from specialized_heads.exchange.huggingface import convert_model, read_folder, write_folder
 from specialized_heads.model.transformer import Transformer
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -53,7 +53,7 @@ def our_logits(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 def test_logits_are_those_of_transformers(name: str, saved) -> None:
     make, tokens, options = MODELS[name]
     model = make(**options)
-    ours, (source, target) = load_folder(saved(model), tokens), sentences(tokens)
+    ours, (source, target) = convert_model(read_folder(saved(model)), tokens), sentences(tokens)
     expected = their_logits(model, source, target, tokens)
     assert float(expected.abs().max()) > 1
     if tokens.pad == tokens.start:  # never an output here
@@ -63,7 +63,7 @@ def test_logits_are_those_of_transformers(name: str, saved) -> None:
 
 @pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
 def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, tmp_path: Path) -> None:
-    ours = load_folder(saved(make()), tokens)
+    ours = convert_model(read_folder(saved(make())), tokens)
     ours.keep_heads({"encoder": [[1, 3], []], "decoder": [[0], [2]], "cross": [[], [0, 1, 2]]})
     (tmp_path / "ours").mkdir()
     write_folder(ours, tmp_path / "ours", beam=4)
@@ -79,6 +79,6 @@ def test_padding_is_never_an_output_of_a_published_marian_model(saved) -> None:
         model.model.shared.weight[MARIAN.pad] = 0
         model.final_logits_bias[:] = -40
         model.final_logits_bias[:, MARIAN.pad] = 0
-    ours, (source, target) = load_folder(saved(model), MARIAN), sentences(MARIAN)
+    ours, (source, target) = convert_model(read_folder(saved(model)), MARIAN), sentences(MARIAN)
     assert (their_logits(model, source, target, MARIAN).argmax(-1) == MARIAN.pad).all()
     assert not (our_logits(ours, source, target).argmax(-1) == MARIAN.pad).any()

@@ -1,12 +1,14 @@
 """Importing a model: what is written, and every folder that is refused."""
 
 import hashlib
+import http.server
 import json
 import pickle
-import shutil
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,8 +18,8 @@ from safetensors.torch import load_file
 from small import WORDS
 
 from specialized_heads.exchange import fetch_model, import_model
-from specialized_heads.exchange.convert import convert
 from specialized_heads.exchange.import_model import read_model
+from specialized_heads.exchange.reading import convert
 from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
 
@@ -36,6 +38,12 @@ def test_a_model_becomes_one_of_ours(folder: Path, call, tmp_path: Path) -> None
     described = json.loads((tmp_path / "imported/output.json").read_text())
     assert described["architecture"]["post_norm"]
     assert described["architecture"]["tokens"] == json.loads(files["special"].read_text())
+
+
+def test_without_transformers_the_message_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UserError, match="transformers is not installed; run `make install EXTRAS=models`"):
+        read_model(folder)
 
 
 def test_an_exported_model_can_be_imported(exported: Path) -> None:
@@ -64,23 +72,25 @@ def test_a_pickle_is_converted_to_the_same_weights(folder: Path) -> None:
     read_model(folder)
 
 
-def test_a_pickle_of_what_safetensors_cannot_hold_is_refused(tmp_path: Path) -> None:
-    torch.save({"a": torch.eye(2).to_sparse()}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(UserError, match="holds more than tensors"):
-        convert(tmp_path)
+def test_a_pickle_of_something_else_or_of_half_a_model_is_refused(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"a": torch.eye(2).to_sparse()}, folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"pytorch_model\.bin: has no tensor (model|lm_head)\."):
+        convert(folder)
+    assert not list(folder.glob("*.safetensors"))
 
 
-def test_pickles_in_several_files_are_converted_to_as_many(folder: Path) -> None:
+def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     expected = load_file(folder / "model.safetensors")
     shards = {name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin" for number, name in enumerate(expected)}
     for shard in set(shards.values()):
         torch.save({name: tensor for name, tensor in expected.items() if shards[name] == shard}, folder / shard)
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": shards}))
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
     before = read_model(folder)[0].state_dict()
     (folder / "model.safetensors").unlink()
     with pytest.raises(UserError, match="pytorch_model.bin.index.json: pickled weights are not loaded"):
         read_model(folder)
-    assert convert(folder) == folder / "model.safetensors.index.json"
+    assert convert(folder) == folder / "model.safetensors"
     after = read_model(folder)[0].state_dict()
     assert after.keys() == before.keys()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
@@ -94,34 +104,56 @@ def test_a_pickle_of_anything_else_is_refused_and_not_executed(content: bytes, f
     assert not Path(PAYLOAD).exists()
 
 
-# Models come from the hub, which is a folder here.
+# Models come from the hub, which is a server on this machine here.
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "Helsinki-NLP/opus-mt-en-xx"
 
 
+class Hub(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder as the hub does: a description of the model, and its files at one commit."""
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] in {
+            f"/api/models/{NAME}{of}" for of in ("", "/revision/v1", f"/revision/{COMMIT}")
+        }:
+            siblings = [{"rfilename": path.name} for path in Path(self.directory).iterdir()]
+            about = {"id": NAME, "sha": COMMIT, "siblings": siblings, "cardData": {"license": "cc-by-4.0"}}
+            self.answer(json.dumps(about | {"private": False, "downloads": 0, "likes": 0, "tags": []}).encode())
+        elif self.path.startswith(f"/api/models/{NAME}/tree/{COMMIT}"):
+            files = [path for path in Path(self.directory).iterdir() if path.is_file()]
+            about = [{"type": "file", "path": path.name, "oid": "0", "size": path.stat().st_size} for path in files]
+            self.answer(json.dumps(about).encode())
+        elif self.path.startswith(f"/{NAME}/resolve/{COMMIT}/"):
+            content = (Path(self.directory) / self.path.rpartition("/")[2]).read_bytes()
+            self.answer(content, ETag=f'"{hashlib.sha1(content).hexdigest()}"')
+        else:
+            self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def answer(self, content: bytes, **headers: str) -> None:
+        self.send_response(200)
+        for name, value in {"Content-Length": str(len(content)), "X-Repo-Commit": COMMIT, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @pytest.fixture
-def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the hub serves."""
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder that a server on this machine offers as the hub."""
     for name in ("training_args.bin", "tf_model.h5"):
         (folder / name).write_bytes(b"not wanted")
-
-    def model_info(self: object, name: str, *, revision: str | None) -> SimpleNamespace:
-        if name != NAME or revision not in (None, "v1"):
-            raise OSError(f"404 Client Error\nno {name}")
-        siblings = [SimpleNamespace(rfilename=path.name) for path in folder.iterdir()]
-        return SimpleNamespace(sha=COMMIT, siblings=siblings, card_data=SimpleNamespace(license="cc-by-4.0"))
-
-    def download(name: str, *, revision: str, local_dir: Path, allow_patterns: list[str], endpoint: str | None) -> None:
-        assert (name, revision) == (NAME, COMMIT)
-        local_dir.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            if any(path.match(pattern) for pattern in allow_patterns):
-                shutil.copy2(path, local_dir)
-
-    monkeypatch.setattr("huggingface_hub.HfApi.model_info", model_info)
-    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    return folder
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
+        yield folder
+        server.shutdown()
 
 
 @pytest.fixture
@@ -155,7 +187,6 @@ def test_what_cannot_be_fetched_is_one_clear_error(hub: Path, fetched, monkeypat
     (hub / "model.safetensors").unlink()
     with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
         fetched()
-    monkeypatch.undo()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):
         fetched()

@@ -9,8 +9,7 @@ from published import HEADS, WIDTHS, learned
 from small import WORDS
 
 from specialized_heads.corpus.tokens import encode
-from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, Tokenisers, read_tokenisers, write_tokenisers
+from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers, write_tokenisers
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -25,10 +24,15 @@ def pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
     return [processor.id_to_piece(number) for number in range(processor.vocab_size())]
 
 
-def config(kind: str, size: int, **options: object) -> Config:
+Config = transformers.PretrainedConfig
+
+
+def config(folder: Path, kind: str, size: int, **options: object) -> Config:
+    """The configuration of a model, which is also written to its folder."""
     ids = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    layers = {"encoder_layers": 1, "decoder_layers": 1, "activation_function": "relu", "scale_embedding": True}
-    return Config.model_validate({"model_type": kind, "vocab_size": size} | WIDTHS | HEADS | layers | ids | options)
+    described = transformers.AutoConfig.for_model(kind, vocab_size=size, **(WIDTHS | HEADS | ids | options))
+    described.save_pretrained(folder)
+    return described
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ def marian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Config
     table = {token: number for number, token in enumerate(tokens)}
     (tmp_path / "vocab.json").write_text(json.dumps(table))
     special = {"pad_token_id": table["<pad>"], "eos_token_id": 0, "decoder_start_token_id": table["<pad>"]}
-    return tmp_path, config("marian", len(table), **special)
+    return tmp_path, config(tmp_path, "marian", len(table), **special)
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ def m2m(tmp_path: Path) -> tuple[Path, Config]:
     (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
     languages = list(m2m_tokenizer(tmp_path).lang_token_to_id)
     (tmp_path / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": languages}))
-    return tmp_path, config("m2m_100", len(tokens) + len(languages))
+    return tmp_path, config(tmp_path, "m2m_100", len(tokens) + len(languages))
 
 
 def marian_tokenizer(folder: Path) -> transformers.MarianTokenizer:
@@ -105,7 +109,7 @@ def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config]) 
     # A model of several target languages needs one.
     table = json.loads((folder / "vocab.json").read_text())
     (folder / "vocab.json").write_text(json.dumps(table | {">>fra<<": len(table)}))
-    described = described.model_copy(update={"vocab_size": len(table) + 1})
+    described.vocab_size += 1
     with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag, such as >>deu<<, >>fra<<"):
         read_tokenisers(folder, described)
 
@@ -114,7 +118,8 @@ def test_special_tokens_have_the_same_ids_in_separate_vocabularies(marian: tuple
     folder, described = marian
     table = json.loads((folder / "vocab.json").read_text())
     (folder / "target_vocab.json").write_text(json.dumps(table))
-    described = described.model_copy(update={"share_encoder_decoder_embeddings": False})
+    described.share_encoder_decoder_embeddings = False
+    (folder / "tokenizer_config.json").write_text('{"separate_vocabs": true}')
     read_tokenisers(folder, described)
     tokens = [token for token in table if token != "<unk>"]
     (folder / "target_vocab.json").write_text(json.dumps({token: n for n, token in enumerate([*tokens, "<unk>"])}))
@@ -154,7 +159,7 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
     of_model |= {"vocab": vocabulary, "additional_special_tokens": FAIRSEQ_LANGUAGE_CODES}
     tokenizer = transformers.NllbTokenizer(**of_model, src_lang="eng_Latn", tgt_lang="deu_Latn")
     tokenizer.save_pretrained(tmp_path)
-    return tmp_path, config("m2m_100", len(tokenizer)), tokenizer
+    return tmp_path, config(tmp_path, "m2m_100", len(tokenizer)), tokenizer
 
 
 @SIDES
@@ -171,12 +176,20 @@ def test_an_nllb_folder_of_transformers_4_has_no_table(nllb: tuple[Path, Config,
     expected = read_tokenisers(folder, described, **NLLB)
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}')
-    with pytest.raises(UserError, match="no file names the model's languages"):
+    with pytest.raises(UserError, match="the model has no token eng_Latn"):
         read_tokenisers(folder, described, **NLLB)
     table = original.get_vocab().items()
     languages = {token: number for token, number in table if token[3:4] == "_" or token == "<mask>"}
     (folder / "added_tokens.json").write_text(json.dumps(languages))
     assert read_tokenisers(folder, described, **NLLB) == expected
+
+
+def test_the_old_order_of_tags_is_refused(nllb: tuple[Path, Config, object]) -> None:
+    folder, described, _ = nllb
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"legacy_behaviour": True}))
+    with pytest.raises(UserError, match="legacy_behaviour True; only False is supported"):
+        read_tokenisers(folder, described, **NLLB)
 
 
 def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(nllb) -> None:
@@ -216,8 +229,8 @@ def test_transformers_reads_an_exported_tokeniser(kind: str, tags: dict, request
 
 def test_languages_that_transformers_would_number_otherwise_are_not_exported(m2m, tmp_path) -> None:
     folder, described = m2m
-    languages = json.dumps({"additional_special_tokens": M2M100_LANGUAGES[::-1]})
-    (folder / "special_tokens_map.json").write_text(languages)
+    (folder / "special_tokens_map.json").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "M2M100Tokenizer", "language_codes": "wmt21"}')
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
     with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
         written(tmp_path / "out", read, marian=False)

@@ -53,7 +53,7 @@ use rule stage as import_bert with:
     benchmark:
         "results/{experiment}/benchmarks/import_bert.tsv"
     params:
-        **stage("classification.import_bert", stages.import_bert, root=PROJECT),
+        **stage("exchange.bert", stages.import_bert, root=PROJECT),
 
 
 rule task_examples:

@@ -1,20 +1,21 @@
-"""BERT in folders of Hugging Face transformers: with a classifier, for masked language modelling, or the encoder alone."""
+"""Stage: read a BERT of another project with its vocabulary, to fine-tune it.
 
+transformers reads the folder of a model with a classifier, for masked language modelling, or of the encoder alone.
+"""
+
+import json
 from pathlib import Path
-from typing import Any, Literal
 
-import torch
-from pydantic import Field
-
+from specialized_heads import stage
 from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange import reading
-from specialized_heads.exchange.reading import CONFIG, Count, Size, Vocabulary, Width
-from specialized_heads.exchange.tokenisers import FAST, TOKENIZER, added_tokens, check_settings, read_settings
+from specialized_heads.exchange.reading import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
-from specialized_heads.model.checkpoint import network, set_weights, shapes
-from specialized_heads.stage import Section, UserError
+from specialized_heads.model.checkpoint import network, save, set_weights
+from specialized_heads.stage import UserError
 
 VOCABULARY = "vocab.txt"
+WORDS = "embeddings.word_embeddings.weight"
 # From our names to theirs: patterns that are replaced one after the other.
 NAMES = (
     (r"^(word|position)_embedding$", r"bert.embeddings.\1_embeddings.weight"),
@@ -34,99 +35,69 @@ NAMES = (
 )
 # What stands before the classifier, and before the output matrix of the masked language model.
 POOLER, TRANSFORM = (r"^transform\.", "bert.pooler.dense."), (r"^transform\.", "cls.predictions.transform.dense.")
-CLEANED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
-CLEANING = dict(zip(wordpiece.Cleaning._fields, CLEANED, strict=True))
-ACCEPTED = {
-    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", *FAST),
-    "model": ("WordPiece",),
-    "continuing_subword_prefix": ("##",),
-    "max_input_chars_per_word": (100,),
-    "normalizer": ("BertNormalizer",),
-    "clean_text": (True,),
-    "pre_tokenizer": ("BertPreTokenizer",),
-    **dict.fromkeys(CLEANED, (True, False)),
-    **{f"{name}_token": (f"[{name.upper()}]",) for name in ("pad", "unk", "cls", "sep", "mask")},
+CLEANED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")  # the fields of `Cleaning` in transformers
+# What tokenizer.json may say of a BERT.
+EXPECTED = {
+    "model": {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
+    "normalizer": {"type": "BertNormalizer", "clean_text": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
 }
-TIED = {"word_embedding": ["cls.predictions.decoder.weight"], "output_bias": ["cls.predictions.decoder.bias"]}
-OLD_NORMS = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
-class Config(Section, extra="ignore"):
-    """What determines the architecture in `config.json`; the defaults are those of transformers."""
-
-    model_type: Literal["bert"]
-    vocab_size: Vocabulary
-    hidden_size: Width
-    num_hidden_layers: Count
-    num_attention_heads: Count
-    intermediate_size: Size
-    max_position_embeddings: Size = 512
-    type_vocab_size: Size = 2
-    hidden_act: Literal["gelu", "relu"] = "gelu"
-    layer_norm_eps: float = Field(1e-12, gt=0, le=1)
-    pad_token_id: int = Field(0, ge=0)
-    position_embedding_type: Literal["absolute"] = "absolute"
-    is_decoder: bool = False
-    pruned_heads: dict[int, set[int]] = {}  # of each layer, from 0
-
-
-def read_config(folder: Path) -> Config:
-    """Read the description of a model; a `UserError` if it is missing, or describes another kind of model."""
-    path = folder / CONFIG
-    config = reading.validated(reading.read_json(path, dict, "the configuration of a model"), Config, path=path)
-    if config.is_decoder:
-        raise UserError(f"{path}: is_decoder is true; classification needs an encoder")
-    if config.hidden_size % config.num_attention_heads:
-        raise UserError(f"{path}: {config.num_attention_heads} heads do not divide the width {config.hidden_size}")
-    return config
+class Settings(stage.Section):
+    folder: str
+    longest: int  # subwords of an input
 
 
 def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
-    """The tokens in the order of their ids, and what is done to text first.
+    """The tokens in the order of their ids, and what is done to text first, as transformers reads them.
 
-    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults. But the
-    default is lower case, so tokens with capitals need a file that says what happens to the case. A `UserError` if it is missing,
-    as any other file, or damaged, or the tokeniser is no WordPiece of BERT.
+    A `UserError` if a file is missing or damaged, the tokeniser is no WordPiece of BERT, or no file says whether text is put
+    into lower case although the vocabulary has capitals.
     """
-    path = folder / TOKENIZER
-    tokens, settings = reading.read_json(path, _fast, "the tokeniser of a BERT", default=([], {}))
-    settings |= {key: value for key, value in read_settings(folder).items() if value is not None}
-    check_settings(folder, settings, ACCEPTED)
-    if not tokens:
-        path, missing = folder / VOCABULARY, "fetch the tokeniser of this model"
-        text = reading.read(path, lambda path: path.read_text(encoding="utf-8"), "text in UTF-8", missing=missing)
-        tokens = text.split("\n")
+    config = reading.read_config(folder, ("bert",))
+    settings, path = {}, folder / VOCABULARY
+    if (folder / TOKENIZER).exists():
+        path = folder / TOKENIZER
+        settings = reading.read(path, _normaliser, "the tokeniser of a BERT")
+    reading.read(path, lambda path: path, "text in UTF-8", missing="fetch the tokeniser of this model")
+    if (folder / TOKENIZER_CONFIG).exists():
+        stored = reading.read_object(folder / TOKENIZER_CONFIG)
+        settings |= {key: stored[key] for key in CLEANED if stored.get(key) is not None}
+    tokenizer = reading.read_tokenizer(folder, config=config, **settings)
+    if (kind := type(tokenizer).__name__) not in ("BertTokenizer", "TokenizersBackend"):
+        raise UserError(f"{folder}: its tokeniser is a {kind}; only that of BERT is supported")
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    places = {number: token for token, number in backend["model"]["vocab"].items()}
+    tokens = [places.get(number, "") for number in range(max(places, default=-1) + 1)]
     while tokens and not tokens[-1]:  # blank lines
         del tokens[-1]
-    ids = {token: number for number, token in enumerate(tokens)}
-    if absent := [token for token in wordpiece.SPECIAL if token not in ids]:
+    if absent := [token for token in wordpiece.SPECIAL if token not in tokens]:
         raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
-    added_tokens(folder, ids, control=wordpiece.SPECIAL)
-    words = (token for token in tokens if not token.startswith("["))
-    capital = next((word for word in words if word != word.lower()), None)
-    if "do_lower_case" not in settings and capital:
-        said = (
-            f"no file says whether text is put into lower case, but there are tokens with capitals, such as {capital!r}"
-        )
-        raise UserError(
-            f"{folder}: {said}; fetch tokenizer_config.json, or write one with do_lower_case: false (or true)"
-        )
-    return tokens, wordpiece.Cleaning(**{ours: settings[key] for ours, key in CLEANING.items() if key in settings})
+    if added := [token for token in tokenizer.added_tokens_encoder if token not in wordpiece.SPECIAL]:
+        raise UserError(f"{folder}: its tokeniser adds {added[0]!r} for text, which is not supported")
+    capitals = [token for token in tokens if token not in wordpiece.SPECIAL and token != token.lower()]
+    if capitals and "do_lower_case" not in settings:
+        said = f"no file says whether text is put into lower case, but the vocabulary has capitals ({capitals[0]!r})"
+        raise UserError(f'{path}: {said}; write {{"do_lower_case": false}} (or true) to {TOKENIZER_CONFIG} beside it')
+    return tokens, wordpiece.Cleaning(*(backend["normalizer"][name] for name in wordpiece.Cleaning._fields))
 
 
-def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """The tokens of `tokenizer.json`, and what it says about `ACCEPTED`."""
-    kinds = {key: stored.get(key) or {"type": "none"} for key in ("model", "normalizer", "pre_tokenizer")}
-    parts = kinds["normalizer"].get("normalizers", [kinds["normalizer"]])
-    kinds["normalizer"] = next((part for part in parts if part["type"] == "BertNormalizer"), kinds["normalizer"])
-    settings = kinds["model"] | kinds["normalizer"] | {key: kind.get("type") for key, kind in kinds.items()}
-    settings = {CLEANING.get(key, key): value for key, value in settings.items() if value is not None}
-    if settings.get("model", "WordPiece") != "WordPiece":  # whatever its table looks like
-        return [], settings
-    tokens = {number: token for token, number in kinds["model"]["vocab"].items()}
-    if len(tokens) < len(kinds["model"]["vocab"]) or not 0 <= min(tokens) <= max(tokens) < 10**7:
-        raise ValueError("two tokens have the same id, or one is no id")
-    return [tokens.get(number, "") for number in range(max(tokens) + 1)], settings
+def _normaliser(path: Path) -> dict[str, bool | None]:
+    """What tokenizer.json says about case, accents and Chinese; transformers reads it in tokenizer_config.json alone."""
+    stored = reading.read_object(path)
+    normalizer = stored.get("normalizer") or {}
+    parts = normalizer.get("normalizers", [normalizer])
+    stored["normalizer"] = next((part for part in parts if part.get("type") == "BertNormalizer"), normalizer)
+    for part, expected in EXPECTED.items():
+        for key, value in expected.items():
+            if (found := (stored[part] or {}).get(key, value if key != "type" else None)) != value:
+                raise UserError(f"{path}: {part} has {key} {found!r}; only {value!r} is supported")
+    return {
+        theirs: stored["normalizer"][ours]
+        for ours, theirs in zip(wordpiece.Cleaning._fields, CLEANED, strict=True)
+        if stored["normalizer"].get(ours) is not None
+    }
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:
@@ -135,44 +106,66 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:
     The model is to be fine-tuned: it has a new classifier above the pooler, or without a pooler is the masked language model. A
     `UserError` if a file is missing or damaged, or the weights do not fit the configuration or are pickled.
     """
-    config = read_config(folder)
-    stored = reading.read_headers(folder)
-    prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
-    reading.refuse_more(folder, stored, f"{prefix}encoder.layer.", layers=config.num_hidden_layers)
+    config = reading.read_config(folder, ("bert",))
+    path = folder / CONFIG
+    if config.is_decoder:
+        raise UserError(f"{path}: is_decoder is true; classification needs an encoder")
+    if config.hidden_act not in ("gelu", "relu"):
+        raise UserError(f"{path}: hidden_act {config.hidden_act!r} is not supported, only 'gelu' or 'relu'")
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"{path}: position_embedding_type {config.position_embedding_type!r} is not supported")
+    if any(getattr(config, "pruned_heads", None) or {}):
+        raise UserError(f"{path}: has pruned_heads, which transformers no longer reads; use the whole model")
     if config.vocab_size < vocabulary.size:
         raise UserError(f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser")
-    layers, heads, pruned = range(config.num_hidden_layers), range(config.num_attention_heads), config.pruned_heads
-    architecture = BertArchitecture(
-        encoder=tuple(tuple(head for head in heads if head not in pruned.get(layer, ())) for layer in layers),
-        head_width=config.hidden_size // config.num_attention_heads,
+    stored = reading.read_headers(folder)
+    pooled = any(name.endswith("pooler.dense.weight") for name in stored)
+    auto, missing = ("AutoModel", "(?!)") if pooled else ("AutoModelForMaskedLM", r"^cls\.")
+    layers = {"encoder.layer.": config.num_hidden_layers}
+    theirs = reading.read_model(folder, config, auto, layers=layers, optional=missing)
+    state = theirs.state_dict()
+    embedding, output = (state.get(name) for name in (f"bert.{WORDS}", "cls.predictions.decoder.weight"))
+    if not pooled and output.data_ptr() != embedding.data_ptr():
+        said = f"cls.predictions.decoder.weight differs from bert.{WORDS}, which is not supported"
+        raise UserError(f"{folder}: {said}; use another model")
+    heads = config.num_attention_heads
+    architecture = BertArchitecture.full(
+        layers=config.num_hidden_layers,
+        heads=heads,
         width=config.hidden_size,
         feed_forward=config.intermediate_size,
         vocabulary=config.vocab_size,
         positions=config.max_position_embeddings,
         segments=config.type_vocab_size,
-        labels=int(f"{prefix}pooler.dense.weight" in stored),
+        labels=int(pooled),
         activation=config.hidden_act,
         norm_epsilon=config.layer_norm_eps,
         pad=vocabulary.special.pad,
         separator=vocabulary.special.eos,
         mask=vocabulary.mask,
     )
-    names = {}
-    for name, shape in shapes(architecture).items():
-        if name.startswith("classifier"):  # replaced when the model is fine-tuned
-            continue
-        theirs = reading.translated(name, patterns=(*NAMES, POOLER if architecture.labels else TRANSFORM))
-        theirs = theirs if prefix else theirs.removeprefix("bert.")
-        candidates = [theirs, *(theirs.replace(new, old) for new, old in OLD_NORMS.items())]
-        candidates += [] if architecture.labels else TIED.get(name, [])
-        optional = name.startswith(("transform", "output_bias"))
-        if not optional or any(each in stored for each in candidates):
-            names[name] = reading.find(folder, stored, candidates, shape)
-    weights = reading.read_weights(stored, {name for held in names.values() for name in held})
-    for first, *others in names.values():
-        if different := [other for other in others if not torch.equal(weights[first], weights[other])]:
-            raise UserError(f"{folder}: {different[0]} differs from {first}, which is not supported; use another model")
     model = network(architecture)
     initialise(model, seed=0)
-    set_weights(model, {name: weights[held[0]] for name, held in names.items()})
+    tensors = {}
+    for name, _ in model.named_parameters():
+        name_there = reading.translated(name, patterns=(*NAMES, POOLER if pooled else TRANSFORM))
+        name_there = name_there.removeprefix("bert.") if pooled else name_there
+        drawn = name.startswith("classifier") or name_there in theirs.drawn
+        if not drawn:
+            tensors[name] = state[name_there]
+    set_weights(model, tensors)
     return model.eval()
+
+
+@stage.command("output", "vocabulary", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    folder = Path(settings.folder)
+    wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
+    model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary))
+    a = model.architecture
+    if settings.longest > a.positions:
+        raise stage.UserError(
+            f"classification.max_length: {settings.longest} subwords, but {folder} has {a.positions} positions; set fewer"
+        )
+    save(model, files.output, training={"imported": folder.name})
+    stage.log.info("%s: %d layers, %d heads", folder, len(a.encoder), sum(map(len, a.encoder)))

@@ -1,26 +1,24 @@
-"""Encoder-decoder models in the folder format of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
+"""Encoder-decoder models of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
 
 Both are variants of this package's Transformer: M2M100 has pre-norm sub-layers and ReLU, MarianMT post-norm ones and mostly
-swish; both have biases in attention. Only `config.json` and safetensors are read, and tensors are matched by name; nothing is
-executed, and transformers itself is not needed.
+swish; both have biases in attention. transformers reads their folders; writing one needs no other package.
 """
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 from specialized_heads.exchange import reading
-from specialized_heads.exchange.reading import CONFIG, WEIGHTS, Count, Size, Stored, Vocabulary, Width
+from specialized_heads.exchange.reading import CONFIG, WEIGHTS
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import network, set_weights, shapes, write_tensors
+from specialized_heads.model.checkpoint import network, set_weights, write_tensors
+from specialized_heads.model.layers import ACTIVATIONS
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section, UserError, write_json
+from specialized_heads.stage import UserError, write_json
 
 GENERATION = "generation_config.json"
 NEVER = -100.0  # logit of what is never an output
@@ -45,71 +43,52 @@ NAMES = (
     (r"_proj$", "_proj.weight"),
 )
 their_name = partial(reading.translated, patterns=NAMES)
+# Kinds of models.
+KINDS = ("marian", "m2m_100")
 
 
-class Config(Section, extra="ignore"):
-    """What determines the architecture in `config.json`; the defaults are those of transformers."""
-
-    model_type: Literal["marian", "m2m_100"]
-    d_model: Width
-    encoder_layers: Count
-    decoder_layers: Count
-    encoder_attention_heads: Count
-    decoder_attention_heads: Count
-    encoder_ffn_dim: Size
-    decoder_ffn_dim: Size
-    vocab_size: Vocabulary
-    decoder_vocab_size: Vocabulary | None = None
-    activation_function: Literal["relu", "gelu", "swish", "silu"]
-    scale_embedding: bool
-    tie_word_embeddings: bool = True
-    share_encoder_decoder_embeddings: bool = True
-    pad_token_id: int = Field(ge=0)
-    eos_token_id: int = Field(ge=0)
-    decoder_start_token_id: int = Field(ge=0)
-
-    @property
-    def marian(self) -> bool:
-        return self.model_type == "marian"
-
-    @property
-    def shared(self) -> bool:
-        """Whether both sides share one vocabulary; in M2M100 they always do."""
-        return self.share_encoder_decoder_embeddings or not self.marian
-
-    @property
-    def target_vocabulary(self) -> int:
-        return self.vocab_size if self.shared else self.decoder_vocab_size or self.vocab_size
+def shared(config: Any) -> bool:
+    """Whether both sides share one vocabulary; in M2M100 they always do."""
+    return config.model_type != "marian" or config.share_encoder_decoder_embeddings
 
 
-def read_config(folder: Path) -> Config:
-    """Read the description of a model; a `UserError` if it is missing, or describes a model of another kind."""
+def target_vocabulary(config: Any) -> int:
+    return config.vocab_size if shared(config) else config.decoder_vocab_size or config.vocab_size
+
+
+def read_folder(folder: Path) -> Any:
+    """A model of transformers; a `UserError` if its files do not fit or describe one of another kind."""
+    config = reading.read_config(folder, KINDS)
     path = folder / CONFIG
-    values = reading.read_json(path, dict, "the configuration of a model")
-    if values.get("decoder_start_token_id") is None:
-        generation = reading.read_json(folder / GENERATION, dict, "the settings of a search", default={})
-        values["decoder_start_token_id"] = generation.get("decoder_start_token_id")
-    config = reading.validated(values, Config, path=path)
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
             raise UserError(f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal")
-    if config.d_model % config.encoder_attention_heads:
-        raise UserError(f"{path}: d_model {config.d_model} is not divisible by {config.encoder_attention_heads} heads")
-    special = (config.pad_token_id, config.eos_token_id, config.decoder_start_token_id)
-    if max(special) >= min(config.vocab_size, config.decoder_vocab_size or config.vocab_size):
+    if config.activation_function not in (*ACTIVATIONS, "silu"):
+        raise UserError(f"{path}: activation_function {config.activation_function!r} is not supported")
+    layers = {f"{side}.layers.": getattr(config, f"{side}_layers") for side in ("encoder", "decoder")}
+    model = reading.read_model(folder, config, "AutoModelForSeq2SeqLM", layers=layers, optional="final_logits_bias")
+    if config.decoder_start_token_id is None:
+        config.decoder_start_token_id = model.generation_config.decoder_start_token_id
+    special = [getattr(config, f"{name}_token_id") for name in ("pad", "eos", "decoder_start")]
+    if not all(isinstance(n, int) and 0 <= n < min(config.vocab_size, target_vocabulary(config)) for n in special):
         raise UserError(f"{path}: special tokens have the ids {special}, beyond the vocabulary; fetch the file again")
-    return config
+    return model
 
 
-def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
-    """The architecture that a configuration describes."""
-    marian = config.marian
+def convert_model(theirs: Any, tokens: SpecialTokens = OURS) -> Transformer:
+    """This package's form of a model of transformers, with the tokens of its tokeniser."""
+    config, marian = theirs.config, theirs.config.model_type == "marian"
     heads = tuple(range(config.encoder_attention_heads))
     decoder = (heads,) * config.decoder_layers
-    return Architecture(
+    state = theirs.state_dict()
+    source, target, output = (state[their_name(f"{name}_embedding")] for name in ("source", "target", "output"))
+    tied = "output" if target is output or target.data_ptr() == output.data_ptr() else ""
+    if tied and source.data_ptr() == output.data_ptr():
+        tied = "all"
+    a = Architecture(
         source_vocabulary=config.vocab_size,
-        target_vocabulary=config.target_vocabulary,
+        target_vocabulary=target_vocabulary(config),
         width=config.d_model,
         feed_forward=config.encoder_ffn_dim,
         head_width=config.d_model // len(heads),
@@ -124,53 +103,18 @@ def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
         output_bias=marian,
         norm_epsilon=1e-5,
         scale_embeddings=config.scale_embedding,
-        tied=("all" if config.shared else "output") if config.tie_word_embeddings else "",
+        tied=tied,
         tokens=tokens,
     )
-
-
-def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
-    """Read a model as `save_pretrained` writes it, with the tokens of its tokeniser; a `UserError` if its files do not fit."""
-    a = architecture(read_config(folder), tokens)
-    stored, names = find_weights(folder, a)
-    weights = reading.read_weights(stored, {name for held in names.values() for name in held})
-    if any(not torch.equal(weights[first], weights[other]) for first, *others in names.values() for other in others):
-        a = replace(a, tied="")  # as in transformers, whatever the configuration says
-        _, names = find_weights(folder, a)
-    tensors = {name: weights[held[0]] for name, held in names.items()}
+    model = network(a)
+    tensors = {name: state[their_name(name)] for name, _ in model.named_parameters()}
     if a.output_bias:
-        tensors["output_bias"] = tensors.get("output_bias", torch.zeros(a.target_vocabulary)).flatten()
+        tensors["output_bias"] = state[their_name("output_bias")].flatten()
         if tokens.pad == tokens.start:
             # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
             tensors["output_bias"][tokens.pad] = NEVER
-    model = network(a)
     set_weights(model, tensors)
     return model.eval()
-
-
-def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict[str, list[str]]]:
-    """The tensors of the folder, which must fit the architecture, and for each parameter the names of those that hold it."""
-    stored, names = reading.read_headers(folder), {}
-    for side, layers in (("encoder", a.encoder), ("decoder", a.decoder)):
-        reading.refuse_more(folder, stored, f"model.{side}.layers.", layers=len(layers))
-    for name, shape in shapes(a).items():
-        candidates = [their_name(name), *SHARED.get(name, ())]
-        if name != TIED.get(a.tied):
-            candidates = [each for each in candidates if each in stored][:1] or candidates
-        if name != "output_bias":
-            names[name] = reading.find(folder, stored, candidates, shape)
-        elif candidates[0] in stored:  # zero in transformers if it is missing
-            names[name] = reading.find(folder, stored, candidates, (1, *shape))
-    return stored, names
-
-
-# Where the weights of an embedding are if not under its own name: models whose embeddings are tied store them once.
-SHARED = {
-    "source_embedding": ("model.shared.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"),
-    "target_embedding": ("model.shared.weight", "lm_head.weight"),
-    "output_embedding": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
-}
-TIED = {"all": "source_embedding", "output": "target_embedding"}  # the parameter of a matrix that is tied
 
 
 def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:

@@ -30,10 +30,9 @@ def read_model(
 ) -> tuple[Transformer, Tokenisers]:
     """Read a model with its tokenisers; a `UserError` if a file is missing, damaged or does not fit the others."""
     if os.path.lexists(folder / CONFIG):
-        config = huggingface.read_config(folder)
-        huggingface.find_weights(folder, huggingface.architecture(config))  # before tables of the sizes that it states
-        tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
-        return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
+        theirs = huggingface.read_folder(folder)
+        tokenisers = read_tokenisers(folder, theirs.config, source_tag=source_tag, target_tag=target_tag)
+        return huggingface.convert_model(theirs, tokenisers.tokens), tokenisers
     if source_tag or target_tag:
         raise stage.UserError(f"{folder}: only a model in the format of transformers has language tags; leave them out")
     if (folder / DESCRIPTION).is_file():
