@@ -37,12 +37,16 @@ def main(files: stage.Files, settings: Settings) -> None:
     logging.getLogger("fontTools.subset").info("glyphs")
     logging.getLogger("fontTools.subset").warning("no such glyph")
     print(1 / number)
+
+@stage.command("input")
+def show(files: stage.Files) -> None:
+    print(files.input)
 '''
 
 
 @pytest.fixture
 def run_stage(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the made-up stage above with some settings."""
+    """Runs the module above: its stage `main`, or another one whose name is the first argument."""
     script = tmp_path / "made_up.py"
     script.write_text(STAGE, encoding="utf-8")
 

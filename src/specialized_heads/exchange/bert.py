@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 
-from specialized_heads.corpus import wordpiece
+from specialized_heads.classification import wordpiece
 from specialized_heads.exchange import reading
 from specialized_heads.exchange.reading import CONFIG, Count, Size, Vocabulary, Width
 from specialized_heads.exchange.tokenisers import FAST, TOKENIZER, added_tokens, check_settings, read_settings
