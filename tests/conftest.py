@@ -131,14 +131,16 @@ def sentences() -> Callable[..., tuple[list[list[int]], list[list[int]]]]:
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`call(train, settings={...}, output=path, ...)`: a stage's `main`, with its command line, in this process."""
+    """`call(train, settings={...}, output=path, ...)`: a stage, or a module's `main`, with its command line, in this process."""
 
-    def run(module: ModuleType, *, settings: dict | None = None, **files: Path | list[Path]) -> None:
-        arguments = [module.__name__, "--settings", json.dumps(settings or {})]
+    def run(
+        stage: ModuleType | Callable[[], None], *, settings: dict | None = None, **files: Path | list[Path]
+    ) -> None:
+        arguments = [stage.__name__, "--settings", json.dumps(settings or {})]
         for name, paths in files.items():
             arguments += [f"--{name.replace('_', '-')}", *map(str, paths if isinstance(paths, list) else [paths])]
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", arguments)
-            module.main()
+            getattr(stage, "main", stage)()
 
     return run

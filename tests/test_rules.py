@@ -23,15 +23,16 @@ def profile(name: str) -> dict:
 
 
 def module(rule: str) -> str:
-    """The module that a rule runs, without the name of the package; empty for none."""
-    found = re.search(r'-m specialized_heads\.([\w.]+)|(?:stage\(|module=)"([\w.]+)', RULES[rule])
-    return (found[1] or found[2]) if found else ""
+    """The module that a rule runs, without the name of the package, and its function unless `main`; empty for none."""
+    found = re.search(r'-m specialized_heads\.([\w. ]+)|(?:stage\(|module=)"([\w. ]+)', RULES[rule])
+    return (found[1] or found[2]).strip() if found else ""
 
 
 def computes_on_a_device(name: str) -> bool:
-    """Whether the settings of a module have a device."""
-    found = vars(import_module(f"specialized_heads.{name}")).values()
-    return any("device" in getattr(settings, "model_fields", ()) for settings in found)
+    """Whether the settings of a stage have a device."""
+    module, function = [*name.split(), "main"][:2]
+    stage = getattr(import_module(f"specialized_heads.{module}"), function)
+    return "device" in getattr(getattr(stage, "settings", None), "model_fields", ())
 
 
 def asks_for_a_gpu(rule: str) -> bool:

@@ -42,11 +42,11 @@ def main(files: stage.Files, settings: Settings) -> None:
 
 @pytest.fixture
 def run_stage(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the made-up stage above with some settings."""
-    script = tmp_path / "made_up.py"
-    script.write_text(STAGE, encoding="utf-8")
+    """Runs the made-up stage above, or the code of others, with some settings."""
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, code: str = STAGE) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "made_up.py"
+        script.write_text(code, encoding="utf-8")
         command = [sys.executable, str(script), *arguments]
         return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
@@ -58,6 +58,16 @@ def test_a_stage_that_succeeds(run_stage) -> None:
     assert (done.returncode, done.stdout) == (0, "0.25\n")
     # Of libraries, only warnings are logged.
     assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == ["number 4", "no such glyph"]
+
+
+def test_one_of_several_stages_is_called_by_its_name(run_stage) -> None:
+    several = STAGE.replace("def main(", "def divide(")
+    several += '@stage.command("input")\ndef show(files: stage.Files) -> None:\n    print(files.input)\n'
+    arguments = ("--input", "x.tsv", "--settings", '{"number": 4}')
+    assert run_stage("divide", *arguments, code=several).stdout == "0.25\n"
+    assert run_stage("show", *arguments[:2], code=several).stdout == "x.tsv\n"
+    done = run_stage("shown", *arguments, code=several + "stage.no_stage(__name__)\n")
+    assert done.returncode == 2 and "no stage of this module" in done.stderr
 
 
 def test_a_mistake_of_the_user_is_one_line(run_stage) -> None:

@@ -1,8 +1,9 @@
 """Shared by all pipeline stages: command line, errors, log, progress bars, and reading and writing files.
 
-A stage is a module with a `main()` that Snakemake runs as `python -m specialized_heads.<package>.<module>`. Files are named
-arguments; everything else that affects the result is one JSON object, `--settings`, validated by a pydantic model. A user error
-ends in one line on stderr and exit code 2; any other exception is a bug and shows its traceback.
+A stage is the function `main` of a module, which Snakemake runs as `python -m specialized_heads.<package>.<module>`,
+or in a module of several stages a function whose name follows. Files are named arguments; everything else that
+affects the result is one JSON object, `--settings`, validated by a pydantic model. A user error ends in one line on
+stderr and exit code 2; any other exception is a bug and shows its traceback.
 """
 
 import argparse
@@ -132,7 +133,11 @@ def warnings_in(path: Path) -> list[str]:
 def command(
     *files: str, optional: Iterable[str] = (), many: Iterable[str] = (), settings: type[Section] | None = None
 ) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command line (`arguments`)."""
+    """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command line (`arguments`).
+
+    A function that is not `main` runs if its name is the first argument; what it uses must be defined above it. A module of such
+    functions ends with `no_stage(__name__)`.
+    """
 
     def decorate(main: Callable[..., None]) -> Callable[[], None]:
         def stage() -> None:
@@ -143,11 +148,20 @@ def command(
                 raise UserError(f"settings: {first_line(error)}") from None
             main(given, *validated)
 
-        if main.__module__ == "__main__":
+        stage.settings = settings
+        if main.__module__ == "__main__" and main.__name__ in ("main", *sys.argv[1:2]):
+            del sys.argv[1 : 1 + (main.__name__ != "main")]
             run(stage)
+            sys.exit()
         return stage
 
     return decorate
+
+
+def no_stage(module: str) -> None:
+    """End a process that has come to the end of this module without a stage."""
+    if module == "__main__":
+        sys.exit(report(UserError("the first argument is no stage of this module; workflow/rules names them")))
 
 
 @contextmanager

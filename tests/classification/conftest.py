@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from specialized_heads.corpus import wordpiece
-from specialized_heads.corpus.wordpiece import Vocabulary
+from specialized_heads.classification import wordpiece
+from specialized_heads.classification.wordpiece import Vocabulary
 
 TOKENS = [*wordpiece.SPECIAL, *"abcdefgh", *(f"##{letter}" for letter in "abcdefgh")]
 TOKENS += ["the", "dog", "##s", ".", "'", "[", "]"]

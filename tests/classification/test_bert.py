@@ -9,11 +9,11 @@ import torch
 from small import mask_derivatives
 
 from specialized_heads.classification.ablation import predict_without
-from specialized_heads.classification.finetune import classifier
-from specialized_heads.classification.metrics import predict
-from specialized_heads.classification.sentences import read_sentences
-from specialized_heads.corpus.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
-from specialized_heads.corpus.wordpiece import read_vocabulary as wordpiece_vocabulary
+from specialized_heads.classification.scores import predict
+from specialized_heads.classification.tasks import read_sentences
+from specialized_heads.classification.transfer import classifier
+from specialized_heads.classification.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
+from specialized_heads.classification.wordpiece import read_vocabulary as wordpiece_vocabulary
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save

@@ -11,11 +11,16 @@ import pandas as pd
 import pytest
 from pydantic import TypeAdapter
 
-from specialized_heads.classification import recipes
-from specialized_heads.classification.examples import hold_out
-from specialized_heads.classification.glue import read_glue
-from specialized_heads.classification.recipes import Example
-from specialized_heads.classification.sentences import SETS, read_sentences
+from specialized_heads.classification.tasks import (
+    SETS,
+    Example,
+    halves,
+    hold_out,
+    read_glue,
+    read_sentences,
+    sentences_of,
+    shift,
+)
 from specialized_heads.corpus.fetch.datasets import glue_files
 from specialized_heads.experiment import inputs
 from specialized_heads.experiment.classification import TaskSource
@@ -146,18 +151,18 @@ TEXTS = [f"The {a} {b} saw {c} {d} dogs." for a, b, c, d in WORDS]
 
 @pytest.fixture
 def sentences() -> list[list[str]]:
-    return list(recipes.sentences_of([*TEXTS, "Too short.", "word " * 40]))
+    return list(sentences_of([*TEXTS, "Too short.", "word " * 40]))
 
 
 def test_words_are_in_lower_case_and_of_usable_length(sentences) -> None:
     assert len(sentences) == len(TEXTS)
     assert sentences[0] == ["the", "old", "x", "saw", "two", "red", "dogs", "."]
-    [words] = recipes.sentences_of(["I don't like type-declarations!"])
+    [words] = sentences_of(["I don't like type-declarations!"])
     assert " ".join(words) == "i don't like type - declarations !"
 
 
 def test_shift_swaps_two_neighbours(sentences) -> None:
-    examples = list(recipes.shift(sentences, np.random.default_rng(1)))
+    examples = list(shift(sentences, np.random.default_rng(1)))
     assert Counter(example.label for example in examples) == {0: 16, 1: 16}
     for words, example in zip(sentences, examples, strict=True):
         found = example.first.split()
@@ -168,7 +173,7 @@ def test_shift_swaps_two_neighbours(sentences) -> None:
 
 
 def test_halves_are_of_one_sentence_or_of_two_with_as_many_words(sentences) -> None:
-    examples = list(recipes.halves([*sentences, ["a", "b", "c", "d", "e"]], np.random.default_rng(1)))
+    examples = list(halves([*sentences, ["a", "b", "c", "d", "e"]], np.random.default_rng(1)))
     whole = {" ".join(words) for words in sentences}
     labels = Counter(example.label for example in examples)
     assert abs(labels[0] - labels[1]) <= 1

@@ -10,19 +10,10 @@ import pyarrow as pa
 import pytest
 from small import PRUNING, TRAINING, killed_at, outputs
 
-from specialized_heads.classification import (
-    ablation,
-    baselines,
-    examples,
-    finetune,
-    metrics,
-    pretrain,
-    score,
-    speed,
-    tokens,
-    vocabulary,
-)
-from specialized_heads.classification.examples import SCHEMA
+from specialized_heads.classification import ablation, scores, speed, tasks
+from specialized_heads.classification.scores import baselines, score
+from specialized_heads.classification.tasks import SCHEMA, examples, tokens
+from specialized_heads.classification.transfer import finetune, pretrain, vocabulary
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange import bert
 from specialized_heads.model.checkpoint import load, read_tensors
@@ -139,7 +130,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     single, steps = tmp_path / "single.parquet", tmp_path / "steps.parquet"
     settings = device | {"metric": "accuracy"}
     given = {"model": model, "tokens": task["test"]}
-    whole = metrics.predict(load(model), load_tokens(task["test"]))
+    whole = scores.predict(load(model), load_tokens(task["test"]))
     call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
     table = pd.read_parquet(single)
     assert table["what"].tolist() == ["without"] * 4 + ["alone"] * 4
@@ -180,15 +171,15 @@ def test_a_published_encoder_is_imported(call, published, tmp_path: Path) -> Non
 
 def test_matthews_correlation_f1_and_accuracy() -> None:
     labels, predictions = np.array([1, 1, 1, 0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0, 1, 1, 1])
-    found = metrics.compare(labels, predictions, np.ones(8, int), metric="matthews", kinds=2)
+    found = scores.compare(labels, predictions, np.ones(8, int), metric="matthews", kinds=2)
     assert found.score == pytest.approx(100 * (4 * 2 - 1 * 1) / np.sqrt(5 * 5 * 3 * 3))
     assert found.score - found.delta == 0.0 and found.score_low < found.score < found.score_high
-    assert metrics.compare(labels, predictions, predictions, metric="accuracy", kinds=2)[3:] == (0.0, 0.0, 0.0, 1.0)
-    found = metrics.compare(labels, predictions, np.ones(8, int), metric="f1", kinds=2)
+    assert scores.compare(labels, predictions, predictions, metric="accuracy", kinds=2)[3:] == (0.0, 0.0, 0.0, 1.0)
+    found = scores.compare(labels, predictions, np.ones(8, int), metric="f1", kinds=2)
     assert found.score == pytest.approx(100 * 2 * 4 / (5 + 5)) and found.score - found.delta == pytest.approx(1000 / 13)
-    assert metrics.scores(np.array([[[3, 0], [0, 0]]]), "f1")[0] == 0.0
+    assert scores.scores(np.array([[[3, 0], [0, 0]]]), "f1")[0] == 0.0
     three = np.array([[[2, 0, 0], [0, 3, 0], [1, 0, 4]]])
-    assert metrics.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
+    assert scores.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
 
 
 def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_path: Path) -> None:
@@ -196,7 +187,7 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_pat
     pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
     outputs = {name: tmp_path / f"{name}.parquet" for name in ("train", "dev", "test", "second")}
     source = {"kind": "shift", "train": 50, "test": 20}
-    monkeypatch.setattr(examples, "DEV", 6)
+    monkeypatch.setattr(tasks, "MOST_DEV", 6)
     corpus = {"matched": [tmp_path / "corpus.parquet"], "mismatched": [tmp_path / "corpus.parquet"]}
     call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
     tables = {name: pd.read_parquet(path) for name, path in outputs.items()}

@@ -14,12 +14,12 @@ from published import marian, write_tokeniser
 from safetensors.torch import load_file, save_file
 from small import WORDS
 
-from specialized_heads.corpus import wordpiece
+from specialized_heads.classification import wordpiece
 
 READ = """
 import json, resource, signal, sys
 from pathlib import Path
-from specialized_heads.corpus import wordpiece
+from specialized_heads.classification import wordpiece
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 
 from specialized_heads.exchange.import_model import read_model

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from specialized_heads.classification.ablation import predict_without
-from specialized_heads.classification.score import predict
+from specialized_heads.classification.scores import predict
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.heads import maps

@@ -18,7 +18,7 @@ use rule stage as bert_vocabulary with:
     benchmark:
         "results/{experiment}/benchmarks/bert_vocabulary.tsv"
     params:
-        **stage("classification.vocabulary", stages.vocabulary),
+        **stage("classification.transfer vocabulary", stages.vocabulary),
 
 
 use rule training as pretrain_bert with:
@@ -37,7 +37,7 @@ use rule training as pretrain_bert with:
     priority: 2  # everything else waits for it
     threads: 2
     params:
-        **stage("classification.pretrain", stages.pretrain),
+        **stage("classification.transfer pretrain", stages.pretrain),
 
 
 # The encoder of all tasks, of another project.
@@ -76,12 +76,12 @@ rule task_examples:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        code=code("classification.examples"),
+        code=code("classification.tasks"),
         flags=flags,
         archive=planned(inputs.task_archive),
         settings=settings(stages.examples),
     shell:
-        "python -m specialized_heads.classification.examples {params.flags:q} --archive {params.archive:q}"
+        "python -m specialized_heads.classification.tasks examples {params.flags:q} --archive {params.archive:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -99,7 +99,7 @@ use rule stage as task_tokens with:
         corpus=TASKS,
         split="train|dev|test|second",
     params:
-        **stage("classification.tokens", stages.task_tokens),
+        **stage("classification.tasks tokens", stages.task_tokens),
 
 
 use rule stage as task_baselines with:
@@ -117,7 +117,7 @@ use rule stage as task_baselines with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.baselines", stages.task_baselines),
+        **stage("classification.scores baselines", stages.task_baselines),
 
 
 use rule training as train_classifier with:
@@ -138,7 +138,7 @@ use rule training as train_classifier with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.finetune", stages.classifier),
+        **stage("classification.transfer finetune", stages.classifier),
 
 
 use rule computing as score_task with:
@@ -157,7 +157,7 @@ use rule computing as score_task with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.score", stages.task_score),
+        **stage("classification.scores score", stages.task_score),
 
 
 use rule resumable as ablate_task with:

@@ -146,8 +146,9 @@ def needs(gpu, /, *, gigabytes, hours):
 
 
 def stage(module, function, /, data=(), **more):
-    """Parameters of a stage: its module, the hash of the code and of what else it reads beside it, and the settings."""
-    return {"module": module, "code": code(module, data=data), "settings": settings(function, **more)}
+    """Parameters of a stage: its module and function, the hash of the code and of what else it reads, and the settings."""
+    names = module.split()
+    return {"module": names, "code": code(names[0], data=data), "settings": settings(function, **more)}
 
 
 SHOWN_WARNINGS = 5  # of a job

@@ -12,8 +12,8 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.classification import score
-from specialized_heads.classification.metrics import TOKENS, compare, labels_of
+from specialized_heads.classification import scores
+from specialized_heads.classification.scores import TOKENS, compare, labels_of
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
@@ -29,7 +29,7 @@ NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low
 SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
-class Settings(score.Settings):
+class Settings(scores.ScoreSettings):
     alone: bool = False  # also with each head alone in its layer
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.corpus import wordpiece
+from specialized_heads.classification import wordpiece
 from specialized_heads.exchange import reading
 from specialized_heads.exchange.reading import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise

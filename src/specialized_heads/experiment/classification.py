@@ -48,7 +48,7 @@ class _Examples(Section):
 
 
 class Made(_Examples):
-    """A task made from the English sentences of the embedded corpora, by a published recipe (`classification/recipes.py`)."""
+    """A task made from the English sentences of the embedded corpora, by a published recipe (`classification/tasks.py`)."""
 
     kind: Literal["shift", "halves"] = Field(
         description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"

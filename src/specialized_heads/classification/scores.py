@@ -1,0 +1,177 @@
+"""Stages: the scores of a model (`score`), and of the most frequent label and a bag of words (`baselines`).
+
+A model is scored on the test set and on the second one, and compared with its baseline.
+
+A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All follow from the
+counts of pairs (label, prediction), so a resample costs one product of matrices. p-values and intervals of
+differences are those of `evaluation.significance`, by paired bootstrap.
+
+The bag of words is a logistic regression over the counts of subwords, of each segment separately, with the L2 penalty
+whose score on the development set is highest.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix, hstack
+from scipy.special import log_softmax, softmax
+
+from specialized_heads import stage
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.evaluation.significance import resamples, significance
+from specialized_heads.model.bert import Bert
+from specialized_heads.model.checkpoint import load_on
+from specialized_heads.training.batching import in_order, make_batch
+
+TOKENS = 4000  # of a batch, padding included
+PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+STEPS = 60  # of L-BFGS
+
+
+class Score(NamedTuple):
+    """A score with the 95% interval over resamples of sentences, and the p-value and interval of its difference from another."""
+
+    score: float
+    score_low: float
+    score_high: float
+    delta: float
+    delta_low: float
+    delta_high: float
+    p_value: float
+
+
+@torch.inference_mode()
+def predict(model: Bert, store: TokenStore) -> np.ndarray:
+    """The label of each sentence of a set, int64 (sentences,)."""
+    labels = np.zeros(len(store), np.int64)
+    for sentences in in_order(store, tokens=TOKENS):
+        batch = make_batch(store, sentences).to(model.device)
+        labels[sentences] = model.classify(*model.embed(batch.source)).argmax(-1).cpu().numpy()
+    return labels
+
+
+def labels_of(store: TokenStore) -> np.ndarray:
+    """The true labels of a set."""
+    return np.asarray(store.target, np.int64)
+
+
+def scores(counts: np.ndarray, metric: str) -> np.ndarray:
+    """Scores (N,) from counts (N, L, L) of sentences by label and prediction."""
+    total = counts.sum((1, 2)).astype(float)
+    right = np.trace(counts, axis1=1, axis2=2).astype(float)
+    if metric == "accuracy":
+        return 100 * right / total
+    if metric == "f1":
+        # Labels and predictions of the second label.
+        both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(float)
+        return 100 * np.divide(2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0)
+    # Gorodkin (2004): Matthews' correlation for any number of labels; 0 where one side is constant.
+    of_label, of_prediction = counts.sum(2).astype(float), counts.sum(1).astype(float)
+    covariance = right * total - (of_label * of_prediction).sum(1)
+    spread = np.sqrt((total**2 - (of_prediction**2).sum(1)) * (total**2 - (of_label**2).sum(1)))
+    return 100 * np.divide(covariance, spread, out=np.zeros_like(total), where=spread > 0)
+
+
+def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds: int) -> float:
+    """The score of predictions (sentences,); see `compare`."""
+    return float(scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0])
+
+
+def compare(labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, *, metric: str, kinds: int) -> Score:
+    """Score predictions against labels, and compare them with a reference, all (sentences,); `kinds`: number of labels."""
+    times = resamples(len(labels)).astype(np.float32)
+    ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
+    score, full = (score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference))
+    sampled, sampled_full = (scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs))
+    p_value, *change = significance(sampled - sampled_full, score - full, sentences=len(labels))
+    return Score(score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value)
+
+
+def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarray:
+    """One row per sentence with a 1 in the cell of its label and prediction, float32 (sentences, L · L)."""
+    cells = np.zeros((len(labels), kinds * kinds), np.float32)
+    cells[np.arange(len(labels)), labels * kinds + predictions] = 1
+    return cells
+
+
+class ScoreSettings(stage.Section):
+    metric: str
+    device: str
+    precision: str = "fp32"  # of matrix products
+
+
+@stage.command("model", "baseline", "test", "output", optional=("second",), settings=ScoreSettings)
+def score(files: stage.Files, settings: ScoreSettings) -> None:
+    model, baseline = (load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline))
+    written: dict[str, object] = {"metric": settings.metric}
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+    for name, path in (("test", files.test), ("second", files.second)):
+        if path is None:
+            continue
+        store = load_tokens(path)
+        found = compare(labels_of(store), predict(model, store), predict(baseline, store), **how)
+        written[name] = found._asdict() | {"sentences": len(store)}
+        stage.log.info("%s: %s %.2f", name, settings.metric, found.score)
+    stage.write_json(files.output, written)
+
+
+def counts(store: TokenStore, *, size: int) -> csr_matrix:
+    """How often each subword occurs in each segment of each sentence, and a constant 1: (sentences, 2 · size + 1)."""
+    rows = np.repeat(np.arange(len(store)), store.source_lengths)
+    after = np.cumsum(store.source == store.tokens.eos)
+    before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # separators in earlier sentences
+    columns = store.source + size * np.minimum(after - before[rows], 1)
+    subwords = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size))
+    return hstack([subwords, np.ones((len(store), 1))], format="csr")
+
+
+def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float) -> np.ndarray:
+    """Weights (features, L) of a logistic regression; the last row, of the constant, has no penalty."""
+    shape, of_label, transposed = (features.shape[1], kinds), np.eye(kinds)[labels], features.T.tocsr()
+    penalties = np.full((shape[0], 1), penalty)
+    penalties[-1] = 0.0
+
+    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = values.reshape(shape)
+        logits = features @ weights
+        gradient = transposed @ (softmax(logits, 1) - of_label) / len(labels) + 2 * penalties * weights
+        value = -(of_label * log_softmax(logits, 1)).sum() / len(labels) + (penalties * weights**2).sum()
+        return value, gradient.ravel()
+
+    found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return found.x.reshape(shape)
+
+
+class BaselinesSettings(stage.Section):
+    metric: str
+    labels: int
+
+
+@stage.command("train", "dev", "test", "output", optional=("second",), settings=BaselinesSettings)
+def baselines(files: stage.Files, settings: BaselinesSettings) -> None:
+    names = [name for name in ("train", "dev", "test", "second") if getattr(files, name)]
+    stores = {name: load_tokens(getattr(files, name)) for name in names}
+    size = int(max(store.source.max() for store in stores.values())) + 1
+    features = {name: counts(store, size=size) for name, store in stores.items()}
+    labels = {name: labels_of(store) for name, store in stores.items()}
+    majority = int(np.bincount(labels["train"]).argmax())
+
+    def predicted(weights: np.ndarray, name: str) -> np.ndarray:
+        return (features[name] @ weights).argmax(1)
+
+    models = [fit(features["train"], labels["train"], kinds=settings.labels, penalty=penalty) for penalty in PENALTIES]
+    how = {"metric": settings.metric, "kinds": settings.labels}
+    best = max(models, key=lambda model: score_of(labels["dev"], predicted(model, "dev"), **how))
+    written: dict[str, object] = {"metric": settings.metric, "examples": {name: len(stores[name]) for name in names}}
+    for name in names[2:]:
+        constant = np.full(len(labels[name]), majority)
+        bag = compare(labels[name], predicted(best, name), constant, **how)
+        same = compare(labels[name], constant, constant, **how)
+        written[name] = {"majority": same.score, "bag_of_words": bag._asdict()}
+        stage.log.info("%s: majority %.1f, bag of words %.1f", name, same.score, bag.score)
+    stage.write_json(files.output, written)
+
+
+stage.no_stage(__name__)
