@@ -11,7 +11,7 @@ pruning. `heads` is the number that a controller of λ reaches. `further` prunes
 pruning, all weights trained, and compares with that. Heads with a function: those of the baseline, and in brackets how many
 would be left by chance, with as many heads per layer. Runs of 300 updates are those of the default experiment. A finished run
 is a line of pruning.jsonl and is not repeated; a killed one resumes. Except for λ 0.035, 14 heads, 300 and 8000 updates and
-rate 0.4, all lines date from when Muon still changed rows and columns without a gradient (`training/muon.py`);
+rate 0.4, all lines date from when Muon still changed rows and columns without a gradient (`training/optimizers.py`);
 docs/reference/long_pruning/tables/models.md has the earlier λ 0.035, and later models of all types.
 """
 

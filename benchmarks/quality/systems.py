@@ -20,11 +20,10 @@ from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.batching import epoch_updates
-from specialized_heads.training.loop import _Run
+from specialized_heads.training.loop import _Run, load_data
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.optimizers import learning_rate
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.plan import load_data
 
 BATCH_TOKENS, WARMUP = 3000, 200
 

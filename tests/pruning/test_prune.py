@@ -21,7 +21,7 @@ from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import finetune, prune
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json, write_file
-from specialized_heads.training import plan as plans
+from specialized_heads.training import loop
 from specialized_heads.training import train as training
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.state import claim
@@ -316,7 +316,7 @@ def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], mon
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 
-    def record(model: Transformer, plan: plans.Plan, data: plans.Data, *, state: Path, **_: object) -> None:
+    def record(model: Transformer, plan: loop.Plan, data: loop.Data, *, state: Path, **_: object) -> None:
         claim(state)
         seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
 

@@ -31,8 +31,8 @@ from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.importance import importance
 from specialized_heads.pruning.masking import translate_set
 from specialized_heads.training import loop, objective, parallel
-from specialized_heads.training.penalty import HeadCountController, Lambda
-from specialized_heads.training.plan import Data, Plan
+from specialized_heads.training.loop import Data, Plan
+from specialized_heads.training.objective import HeadCountController, Lambda
 
 devices.multiplies_bf16 = lambda device: True
 PLAN = {

@@ -20,12 +20,10 @@ from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.loop import train
-from specialized_heads.training.objective import evaluate
+from specialized_heads.training.loop import Data, Plan, train
+from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.penalty import HeadCountController, Lambda
-from specialized_heads.training.plan import Data, Plan
 from specialized_heads.training.state import read_checkpoint
 
 PLAN = Plan(

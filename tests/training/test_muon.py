@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.training.muon import Muon
-from specialized_heads.training.optimizers import is_layer_matrix, learning_rate
-from specialized_heads.training.plan import Plan
+from specialized_heads.training.loop import Plan
+from specialized_heads.training.optimizers import Muon, is_layer_matrix, learning_rate
 
 SHAPES = [(12, 8), (8, 8), (8, 20), (12, 8), (1, 8)]
 

@@ -7,7 +7,7 @@ import torch
 
 from specialized_heads.model.gates import HardConcrete, draw
 from specialized_heads.pruning.collapse import remark
-from specialized_heads.training.penalty import HeadCountController, fix_largest
+from specialized_heads.training.objective import HeadCountController, fix_largest
 
 
 def gates(*log_alpha: float) -> list[HardConcrete]:

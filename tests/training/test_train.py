@@ -15,7 +15,7 @@ from small import TRAINING, killed_at, outputs
 
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.stage import UserError, file_hash
-from specialized_heads.training import checkpoint, state, train
+from specialized_heads.training import state, train
 
 SETTINGS = {
     "seed": 1,
@@ -75,7 +75,7 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
     whole["checkpoints"] = tmp_path / "whole/checkpoints.safetensors"
     for update in (6, 12):
         stopped = trained(f"{update}", updates=update)
-        call(checkpoint, settings={"update": update}, **whole, output=tmp_path / f"at{update}.safetensors")
+        call(train.checkpoint, settings={"update": update}, **whole, output=tmp_path / f"at{update}.safetensors")
         weights = load_file(tmp_path / f"at{update}.safetensors")
         assert weights.keys() == stopped.keys()
         for name, weight in stopped.items():
@@ -85,7 +85,7 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
         load(tmp_path / f"at{update}.safetensors")
     assert load_file(tmp_path / "6/checkpoints.safetensors") == {}  # asked for none
     with pytest.raises(UserError, match="no weights of update 7; add it to ablation.moments"):
-        call(checkpoint, settings={"update": 7}, **whole, output=tmp_path / "at7.safetensors")
+        call(train.checkpoint, settings={"update": 7}, **whole, output=tmp_path / "at7.safetensors")
 
 
 # The folder of a state: what is taken up, and whose it is.

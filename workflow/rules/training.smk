@@ -99,4 +99,4 @@ use rule stage as baseline_checkpoint with:
     wildcard_constraints:
         corpus=STUDIES,
     params:
-        **stage("training.checkpoint", stages.checkpoint),
+        **stage("training.train checkpoint", stages.checkpoint),

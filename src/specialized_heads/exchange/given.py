@@ -20,8 +20,8 @@ from specialized_heads.model.checkpoint import architecture_in, assemble, load, 
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch
+from specialized_heads.training.loop import load_data
 from specialized_heads.training.objective import evaluate
-from specialized_heads.training.plan import load_data
 
 SPLITS = ("train", "dev", "test", "analysis")
 WEIGHTS, LOGITS, LOG = "model.safetensors", "logits.safetensors", "log.jsonl"

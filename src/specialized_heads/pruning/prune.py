@@ -22,11 +22,9 @@ from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import chosen_by_order, decided_share, remark
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
-from specialized_heads.training.loop import train
-from specialized_heads.training.objective import evaluate
+from specialized_heads.training.loop import Plan, load_data, train
+from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.parallel import distributed
-from specialized_heads.training.penalty import HeadCountController, Lambda
-from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94

@@ -1,4 +1,4 @@
-"""The training loop: resumable; saves its state every minute.
+"""The training loop, and what it is given; resumable: saves its state every minute.
 
 The state (weights, optimisers, position in the data, log so far) lives in a directory of its own, since Snakemake deletes the
 declared outputs of a failed job. A fingerprint of everything that affects the result prevents resuming from a state of other
@@ -19,29 +19,51 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, draw, expected_open, probability_open
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import UserError, code_hash, disk_errors, heads_text, log, progress
+from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, heads_text, log, progress
 from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
-from specialized_heads.training.objective import evaluate, objective_of
+from specialized_heads.training.objective import Penalty, evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.penalty import Penalty
-from specialized_heads.training.plan import Data, Plan
 
 SAVE_SECONDS = 60.0  # between two states, or more:
 SAVE_SHARE = 0.02  # of the time goes into writing them at most
+
+
+class Plan(Training):
+    """Settings of one training."""
+
+    seed: int  # order of the text, dropout
+    gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
+    gate_seed: int | None = None  # noise of the gates; None: as `seed`
+    checkpoints: tuple[int, ...] = ()  # updates whose weights are kept, see `state`
+
+
+@dataclass(frozen=True)
+class Data:
+    """Token stores and a hash of their content."""
+
+    train: TokenStore
+    dev: TokenStore
+    hash: str
+
+
+def load_data(train: Path, dev: Path) -> Data:
+    """Open the token files of a training and a development set."""
+    return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
 def train(
@@ -106,9 +128,16 @@ def train(
     return run.matmul_precision
 
 
-@dataclass(frozen=True)
-class _Update:
-    """One process's share of an update: its position, the units of all shares, and numbered micro-batches."""
+class _Parameter(NamedTuple):
+    """A trained parameter: float32, which the optimiser updates, and what the loss is differentiated by."""
+
+    name: str
+    weight: Tensor
+    narrow: Tensor  # the copy that matrix products use, or the weight itself
+
+
+class _Update(NamedTuple):
+    """One process's share of an update: its place, the units of all shares, and numbered micro-batches."""
 
     epoch: int
     position: int
@@ -140,28 +169,23 @@ class _Run:
         self.matmul_precision = matmul_precision(plan.precision, self.device)
         if self.matmul_precision != plan.precision:
             log.info("this device has no bf16 instructions; matrix products run in float32")
-        self.working = model.in_precision(torch.bfloat16) if self.matmul_precision == "bf16" else model
-        log_alphas = [gate.log_alpha for gate in self.gates]
+        dtype = torch.bfloat16 if self.matmul_precision == "bf16" else torch.float32
+        self.working = model if dtype == torch.float32 else model.in_precision(dtype)
         pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
-        trained = [
-            (name, weight, narrow)
-            for (name, weight), narrow in pairs
-            if weight.requires_grad and weight.numel() and not name.endswith("gate.log_alpha")
-        ]
-        self.weights = [weight for _, weight, _ in trained]
-        self.trained = self.weights + log_alphas
-        self.differentiated = [narrow for _, _, narrow in trained] + log_alphas
+        parameters = [_Parameter(name, weight, narrow) for (name, weight), narrow in pairs]
+        self.trained = [p for p in parameters if p.weight.requires_grad and p.weight.numel()]
         # One block of memory holds all gradients and the loss, so one operation clears it or sums it over processes.
-        self.gradient = torch.zeros(sum(p.numel() for p in self.trained) + 1, device=self.device)
-        *pieces, self.update_loss = self.gradient.split([*(p.numel() for p in self.trained), 1])
+        sizes = [p.weight.numel() for p in self.trained]
+        self.gradient = torch.zeros(sum(sizes) + 1, device=self.device)
+        *pieces, self.update_loss = self.gradient.split([*sizes, 1])
         for parameter, piece in zip(self.trained, pieces, strict=True):
-            parameter.grad = piece.view_as(parameter)
+            parameter.weight.grad = piece.view_as(parameter.weight)
         self.optimizers = make_optimizers(
-            {name: weight for name, weight, _ in trained},
-            log_alphas,
+            {p.name: p.weight for p in self.trained},
             plan,
+            gate_learning_rate=plan.gate_learning_rate,
             peak=self.rate(min(plan.warmup, plan.updates)),
-            precision=self.matmul_precision,
+            precision=dtype,
             map=self.pool.map,
         )
         self.update = self.epoch = self.position = self.tokens = 0
@@ -172,7 +196,7 @@ class _Run:
     def rate(self, update: int) -> float:
         return learning_rate(update, self.plan, width=self.model.architecture.width)
 
-    def updates(self) -> Iterator["_Update"]:
+    def updates(self) -> Iterator[_Update]:
         """This process's share of each update, from the current position to the end of the run."""
         with ThreadPoolExecutor(1) as ahead:
             upcoming = (ahead.submit(self.make, *place) for place in self.places())
@@ -195,7 +219,7 @@ class _Run:
                 left -= 1
             epoch, position = epoch + 1, 0
 
-    def make(self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]) -> "_Update":
+    def make(self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]) -> _Update:
         """Pad this process's micro-batches of an update."""
         units = sum(self.objective.units(store, chunk) for chunk in sentences)
         share = range(self.context.rank, len(sentences), self.context.size)
@@ -205,7 +229,7 @@ class _Run:
             batches.append((index, self.objective.batch(store, sentences[index], seed=seed).to(self.device)))
         return _Update(epoch, position, units, batches)
 
-    def step(self, update: "_Update") -> None:
+    def step(self, update: _Update) -> None:
         """Make one update from its micro-batches, normalised by their total number of units."""
         if self.gates:
             draw(self.gates, self.gate_noise)
@@ -214,7 +238,7 @@ class _Run:
         for loss, gradients in losses:  # in a fixed order, whichever finishes first
             self.update_loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
-                parameter.grad.add_(gradient)
+                parameter.weight.grad.add_(gradient)
         self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
@@ -238,8 +262,8 @@ class _Run:
         with dropout_seed(_seed(self.plan.seed, self.update, index), self.device):
             smoothing = self.plan.label_smoothing
             loss = self.objective.loss(self.working, batch, label_smoothing=smoothing)
-        gradients = torch.autograd.grad(loss / tokens, self.differentiated, materialize_grads=True)
-        return loss.detach(), gradients
+        inputs = [parameter.narrow for parameter in self.trained]
+        return loss.detach(), torch.autograd.grad(loss / tokens, inputs, materialize_grads=True)
 
     def record(self) -> dict[str, Any]:
         """Log entry: mean loss since the last one, gates, and the development loss at its own interval."""

@@ -1,9 +1,13 @@
-"""What a model is trained for, and its evaluation on held-out text: translation, classification, masked language modelling.
+"""What a model is trained for: cross-entropy and, during pruning, the sparsity penalty λ·L_C on its gates (section 6.1).
 
-`objective_of` tells from the model. Losses are sums in nats, in float32; `units` counts what they are divided by: target tokens,
-sentences or masked tokens. A store holds the input of a classifier or of a masked language model on its source side, [CLS]
-included; the end of sentence that every batch adds is [SEP]. The target side of a classifier's store holds the label.
+Cross-entropies are sums in nats, in float32; `units` counts what they are divided by: target tokens, sentences or masked tokens.
+A store holds the input of a classifier or of a masked language model on its source side, [CLS] included; the end of sentence that
+every batch adds is [SEP]. The target side of a classifier's store holds the label.
+
+The penalty has a given λ, or one controlled to reach a number of heads, since small changes of λ can close all gates or none.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,12 +18,17 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.functional import cross_entropy
+from specialized_heads.model.gates import HardConcrete, sample
 from specialized_heads.model.packing import Packing
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 MASKED = 0.15  # share of the tokens to predict (Devlin et al. 2019)
 REPLACED, KEPT = 0.8, 0.9  # below the first: [MASK]; from there to the second: a random token; else the token itself
+REACHED = 0.05  # share of the updates after which the target is the number of heads
+DECIDED = 0.3  # share of the updates after which gates become constants
+# Gains of the controller in nats, for an error of all heads; the integral gain for an error that lasts the whole run.
+PROPORTIONAL, INTEGRAL = 0.07, 2.0
 
 
 class Translation:
@@ -139,3 +148,63 @@ def evaluate(model: Network, store: TokenStore) -> float:
         units += objective.units(store, sentences)
     model.train(was_training)
     return total / units
+
+
+@dataclass
+class Lambda:
+    """A constant λ."""
+
+    lam: float
+
+    def advance(self, update: int, gates: list[HardConcrete]) -> None:
+        """Leave λ as it is, after update number `update`."""
+
+
+@dataclass
+class HeadCountController:
+    """Sets λ so that the number of open heads follows a target; `lam` and `integral` are its state.
+
+    See docs/deviations.md. Its integral term is the multiplier of a Lagrangian (Wang et al. 2020, "Structured Pruning of Large
+    Language Models"); a negative λ opens gates again. Open heads are counted by the gates at their median noise, u = 1/2: this is
+    close to the number of log α > 0, the rule of the final decision, whereas the sum of P(open) exceeds it until log α of the
+    closed gates is far below 0. It only comes close to the number of heads; `fix_largest` keeps exactly that many.
+    """
+
+    heads: int
+    updates: int  # of the whole run
+    lam: float = 0.0
+    integral: float = 0.0
+
+    @property
+    def decision(self) -> int:
+        """The update after which the gates are fixed; λ is 0 from then on."""
+        return max(1, int(DECIDED * self.updates))
+
+    def advance(self, update: int, gates: list[HardConcrete]) -> None:
+        """Set λ of the next update, or fix the gates, after update number `update`."""
+        if update >= self.decision:
+            self.lam = 0.0
+            if update == self.decision:
+                fix_largest(gates, self.heads)
+            return
+        log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
+        share = min(1.0, update / (REACHED * self.updates))
+        target = len(log_alpha) + share * (self.heads - len(log_alpha))
+        median = sample(log_alpha, torch.full_like(log_alpha, 0.5))
+        error = (float(median.sum()) - target) / len(log_alpha)
+        self.integral += error / self.updates
+        self.lam = PROPORTIONAL * error + INTEGRAL * self.integral
+
+
+# Their attributes are plain numbers, which are saved with the state of a run.
+Penalty = Lambda | HeadCountController
+
+
+def fix_largest(gates: list[HardConcrete], count: int) -> None:
+    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and all others at 0."""
+    log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
+    order = torch.sort(log_alpha, descending=True, stable=True).indices
+    chosen = torch.zeros(len(log_alpha), dtype=torch.bool, device=log_alpha.device)
+    chosen[order[:count]] = True
+    for gate, decisions in zip(gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True):
+        gate.fix(decisions)

@@ -4,7 +4,8 @@ With `--like`, the model has the heads of another model, layer by layer, and lea
 it has the same number of heads per attention type, spread evenly over the layers. Data and training are the same for all
 models; each draws its own initial weights, order of the text and dropout.
 
-With `--checkpoints`, the weights after the updates `moments` are also written, to one file, as `update{n}/{parameter}`.
+With `--checkpoints`, the weights after the updates `moments` (`ablation.moments`, `heads.checkpoints`) are also written, to one
+file, as `update{n}/{parameter}`; `checkpoint` makes one of them a model of its own.
 """
 
 from collections.abc import Sequence
@@ -14,22 +15,11 @@ from typing import Any
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Model, Training, Vocabulary
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
+from specialized_heads.model.checkpoint import architecture_of, assemble, read_tensors, save, write_tensors
 from specialized_heads.model.transformer import Network, Transformer, initialise
-from specialized_heads.training.loop import train
+from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import distributed
-from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finishing, read_checkpoint
-
-
-class Settings(stage.Section):
-    seed: int
-    vocabulary: Vocabulary
-    model: Model
-    training: Training
-    device: str
-    evenly: bool = False  # only with `--like`
-    moments: list[int] = []  # updates, ascending; only with `--checkpoints`
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:
@@ -78,17 +68,41 @@ def train_and_save(
                     write_tensors(files.checkpoints, tensors)
 
 
+class CheckpointSettings(stage.Section):
+    update: int
+
+
+@stage.command("baseline", "checkpoints", "output", settings=CheckpointSettings)
+def checkpoint(files: stage.Files, settings: CheckpointSettings) -> None:
+    prefix, stored = f"update{settings.update}/", read_tensors(files.checkpoints)
+    weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
+    if not weights:
+        raise stage.UserError(
+            f"{files.checkpoints}: no weights of update {settings.update}; add it to ablation.moments or heads.checkpoints, and "
+            "train again"
+        )
+    model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
+    training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
+    save(model, files.output, training={**training, "moment": settings.update})
+
+
+class Settings(stage.Section):
+    seed: int
+    vocabulary: Vocabulary
+    model: Model
+    training: Training
+    device: str
+    evenly: bool = False  # only with `--like`
+    moments: list[int] = []  # updates, ascending; only with `--checkpoints`
+
+
 @stage.command("train", "dev", "output", "records", "state", optional=("like", "checkpoints"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    architecture = (
-        architecture_of(files.like)
-        if files.like
-        else Architecture.full(
-            source_vocabulary=settings.vocabulary.source,
-            target_vocabulary=settings.vocabulary.target,
-            **settings.model.model_dump(exclude={"dropout"}),
-        )
-    )
+    if files.like:
+        architecture = architecture_of(files.like)
+    else:
+        vocabulary = {f"{side}_vocabulary": getattr(settings.vocabulary, side) for side in ("source", "target")}
+        architecture = Architecture.full(**vocabulary, **settings.model.model_dump(exclude={"dropout"}))
     if settings.evenly:
         architecture = spread_evenly(architecture)
     model = Transformer(architecture, dropout=settings.model.dropout)
