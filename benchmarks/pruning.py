@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from specialized_heads.evaluation.significance import compare
 from specialized_heads.experiment.sections import Training
-from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import data
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.claims.inference import slope

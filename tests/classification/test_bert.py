@@ -15,12 +15,12 @@ from specialized_heads.classification.transfer import classifier
 from specialized_heads.classification.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
 from specialized_heads.classification.wordpiece import read_vocabulary as wordpiece_vocabulary
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.pruning import importance
 from specialized_heads.pruning.masking import mask
-from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.objective import MaskedLanguageModel, masked_tokens, objective_of
@@ -238,7 +238,7 @@ def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
     for attention in model.attentions():
         attention.gate = None
     assert not torch.allclose(masked, model.logits(model(ids)))
-    remove_heads(model, removed)
+    model.remove_heads(removed)
     assert torch.allclose(masked, model.logits(model(ids)), atol=1e-5)
     every = {("encoder", layer, head) for layer in (1, 2) for head in (1, 2)}
     assert set(heads_of(model.architecture, scope="all")) == every - removed

@@ -11,8 +11,8 @@ import pytest
 from parsed_corpus import VOCABULARY, Corpus
 
 from specialized_heads.experiment.sections import Heads
+from specialized_heads.model.attention import LABELS
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.patterns import LABELS
 from specialized_heads.parsing.relations import DIRECTIONS
 
 # Which end of the sentence the last two patterns look at, as a weight of each place among n tokens and EOS.

@@ -8,9 +8,8 @@ import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.attention import Activations
+from specialized_heads.model.attention import LABELS, Activations, fixed_weights
 from specialized_heads.model.gates import Mask
-from specialized_heads.model.patterns import LABELS, fixed_weights
 from specialized_heads.model.transformer import Transformer, initialise, sinusoids
 
 SOURCE = torch.tensor([[5, 9, 4, 17, EOS], [8, 6, EOS, PAD, PAD]])

@@ -14,14 +14,13 @@ from small import WORDS, mask_derivatives
 
 from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.model import attention
-from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate as search
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import ablation, importance, systematic
 from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.masking import NOTHING
-from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.training import objective
 from specialized_heads.training.batching import Batch, make_batch
 
@@ -48,7 +47,7 @@ def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
 def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int, int]]) -> float:
     """BLEU of the model from which heads are physically removed."""
     model = load(files["model"])
-    remove_heads(model, removal)
+    model.remove_heads(removal)
     ids = search(model, sentences(15, vocabulary=59)[0], **DECODED["decoding"])
     outputs = load_bpe(files["bpe"]).decode(ids)
     references = pq.read_table(files["references"]).column("target").to_pylist()

@@ -10,12 +10,11 @@ import pytest
 import torch
 from small import changed
 
-from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.architecture import KINDS, Head, heads_of
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import cut
 from specialized_heads.pruning.cut import at_random, best_first
-from specialized_heads.pruning.scopes import Head, heads_of, remove_heads
 from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD
 
@@ -73,7 +72,7 @@ def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
         column = None if criterion in ("gates", "random") else criterion
         settings = {"criterion": criterion, "scope": scope, "column": column, "seed": seed}
         pruned = load(tmp_path / "baseline.safetensors")
-        remove_heads(pruned, set(heads_of(pruned.architecture, scope=scope)[heads:]))
+        pruned.remove_heads(set(heads_of(pruned.architecture, scope=scope)[heads:]))
         save(pruned, tmp_path / "like.safetensors", training={})
         files = {"like": tmp_path / "like.json"} | files
         files |= {"model": tmp_path / "baseline.safetensors", "output": tmp_path / "cut.safetensors"}

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from specialized_heads.experiment.sections import Decoding
+from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking
 from specialized_heads.pruning.masking import NOTHING, Removal, passes, translate_set, translate_without
-from specialized_heads.pruning.scopes import heads_of, remove_heads
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
 DECODING = Decoding(beam=3, max_length_ratio=1.5)
@@ -28,7 +28,7 @@ def model(request: pytest.FixtureRequest, tiny_model) -> Transformer:
 def without(model: Transformer, removal: Removal) -> Transformer:
     """A copy from which these heads are physically gone."""
     smaller = copy.deepcopy(model)
-    remove_heads(smaller, removal)
+    smaller.remove_heads(removal)
     return smaller
 
 

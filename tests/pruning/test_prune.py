@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from small import ENVIRONMENT, PRUNING, TRAINING, changed, killed_at, outputs
 
-from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import probability_open, soft
@@ -155,7 +155,7 @@ def test_more_heads_than_there_are(pruned) -> None:
 
 def test_an_encoder_that_nothing_attends_to_cannot_be_trained_alone(tiny_model) -> None:
     model = tiny_model()
-    prune.remove_heads(model, {head for head in prune.heads_of(model.architecture, scope="all") if head[0] == "cross"})
+    model.remove_heads({head for head in heads_of(model.architecture, scope="all") if head[0] == "cross"})
     prune.freeze(model, scope="all")
     with pytest.raises(UserError, match="no cross-attention heads"):
         prune.freeze(model, scope="encoder")

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from small import killed_at
 
 from specialized_heads.corpus.vocabulary import PAD
-from specialized_heads.model import layers
+from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
@@ -159,7 +159,7 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp
             masks.append(y.flatten(0, -2)[0].detach().numpy().tobytes())
         return y
 
-    monkeypatch.setattr(layers, "dropout", look)
+    monkeypatch.setattr(transformer, "dropout", look)
     model = gated()
     for layer in (*model.encoder, *model.decoder):
         layer.feed_forward.expand.weight.data.zero_()

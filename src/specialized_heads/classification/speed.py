@@ -18,7 +18,6 @@ from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.pruning.scopes import remove_heads
 from specialized_heads.pruning.systematic import ranking
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import make_batch
@@ -73,7 +72,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     order = ranking(read_table(files.importance).to_pandas(), "all")
     pruned = copy.deepcopy(model)
-    remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
+    pruned.remove_heads(set(order[: math.floor(REMOVED * len(order))]))
     name = "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
     rows = []
     for size in settings.batches:

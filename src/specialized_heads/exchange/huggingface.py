@@ -16,8 +16,7 @@ from specialized_heads.exchange import reading
 from specialized_heads.exchange.reading import CONFIG, WEIGHTS
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import network, set_weights, write_tensors
-from specialized_heads.model.layers import ACTIVATIONS
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import ACTIVATIONS, Transformer
 from specialized_heads.stage import UserError, write_json
 
 GENERATION = "generation_config.json"

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field
 from specialized_heads.corpus.vocabulary import OURS, STRICT, Id, SpecialTokens
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
+SCOPES = {"encoder": ("encoder",), "all": KINDS}  # of pruning: the types whose heads may be removed
+Head = tuple[str, int, int]  # type, layer and head, both from 1; heads of a pruned model keep their original numbers
 
 
 def _once(layer: tuple[int, ...]) -> tuple[int, ...]:
@@ -44,9 +46,11 @@ class Architecture:
     position_scale: Positive = 1.0  # their amplitude
     position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
     position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
-    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
+    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `attention.LABELS`
     post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
-    activation: Literal["relu", "gelu", "swish"] = "relu"  # of the feed-forward sub-layers: one of `layers.ACTIVATIONS`
+    activation: Literal["relu", "gelu", "swish"] = (
+        "relu"  # of the feed-forward sub-layers: one of `transformer.ACTIVATIONS`
+    )
     attention_bias: bool = False  # biases in the four projections of attention
     output_bias: bool = False  # a constant bias on the logits
     norm_epsilon: Epsilon = 1e-6  # ε of LayerNorm
@@ -74,3 +78,13 @@ class Architecture:
         encoder, decoder = ((tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers))
         by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
         return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
+
+
+def heads_of(architecture: Architecture, *, scope: str) -> list[Head]:
+    """The heads of a scope, by type, layer and number."""
+    return [
+        (kind, number, head + 1)
+        for kind in SCOPES[scope]
+        for number, layer in enumerate(getattr(architecture, kind), start=1)
+        for head in layer
+    ]

@@ -4,7 +4,10 @@ Differs from the textbook in two ways. The number of heads belongs to the layer,
 smaller instead of masking it. The paper's projections have no biases, so a layer without heads adds exactly zero to the
 residual stream; with biases it adds that of its output. `heads` holds the numbers that the remaining heads had before pruning.
 
-Shapes: B sentences, H heads, T queries, S keys, D model width, K head width.
+In a positive control for the analysis of heads, seven heads of each encoder layer have fixed patterns (Raganato et al. 2020,
+section 3): only their values and outputs are trained, so what the analysis has to find in them is known beforehand.
+
+Shapes: B sentences, H heads, T queries, S keys, D model width, K head width, P patterns.
 """
 
 import math
@@ -13,9 +16,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.functional import dropout, softmax
 from specialized_heads.model.packing import Blocks, attend
-from specialized_heads.model.patterns import LABELS, fixed_weights
+
+# Fixed patterns in the order of the heads, each with the offset at which its largest weight lies wherever there is such a token,
+# or None where it lies at one end of the sentence.
+LABELS: dict[str, int | None] = {
+    "current token": 0,
+    "previous token": -1,
+    "next token": 1,
+    "left context": -2,
+    "right context": 2,
+    "end of the sentence": None,
+    "start of the sentence": None,
+}
 
 # Recorded by a forward pass for analysis: tensors by (attention type or sub-layer, layer, name).
 Activations = dict[tuple[str, int, str], Tensor]
@@ -24,36 +39,19 @@ Activations = dict[tuple[str, int, str], Tensor]
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with one gate per head (section 6.1)."""
 
-    def __init__(
-        self,
-        *,
-        kind: str,
-        layer: int,
-        heads: tuple[int, ...],
-        width: int,
-        head_width: int,
-        dropout: float,
-        bias: bool = False,
-        fixed_patterns: bool = False,
-    ) -> None:
-        """
-        Args:
-            kind: "encoder", "decoder" (both self-attention) or "cross".
-            heads: original numbers of this layer's heads, from 0.
-            dropout: on the attention weights.
-            bias: whether the four projections have biases.
-            fixed_patterns: the first heads have the attention of `patterns.fixed_weights`; self-attention without a causal mask.
-        """
+    def __init__(self, a: Architecture, *, kind: str, layer: int, dropout: float) -> None:
+        """`kind`: "encoder", "decoder" (both self-attention) or "cross"; `dropout`: on the attention weights."""
         super().__init__()
-        self.kind, self.layer, self.heads = kind, layer, heads
-        self.head_width, self.dropout, self.fixed_patterns = head_width, dropout, fixed_patterns
-        inner = len(heads) * head_width
-        self.query = nn.Parameter(torch.empty(inner, width))
-        self.key = nn.Parameter(torch.empty(inner, width))
-        self.value = nn.Parameter(torch.empty(inner, width))
-        self.output = nn.Parameter(torch.empty(width, inner))  # W^O
-        for name, size in (("query", inner), ("key", inner), ("value", inner), ("output", width)):
-            setattr(self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if bias else None)
+        self.kind, self.layer, self.heads = kind, layer, getattr(a, kind)[layer]
+        self.head_width, self.dropout = a.head_width, dropout
+        self.fixed_patterns = a.fixed_patterns and kind == "encoder"
+        inner = len(self.heads) * a.head_width
+        self.query = nn.Parameter(torch.empty(inner, a.width))
+        self.key = nn.Parameter(torch.empty(inner, a.width))
+        self.value = nn.Parameter(torch.empty(inner, a.width))
+        self.output = nn.Parameter(torch.empty(a.width, inner))  # W^O
+        for name, size in (("query", inner), ("key", inner), ("value", inner), ("output", a.width)):
+            setattr(self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if a.attention_bias else None)
         self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
     def forward(
@@ -182,3 +180,28 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Parameter(self.output.data[:, rows].clone())
         self.heads = tuple(self.heads[p] for p in positions)
         self.gate = None
+
+
+def fixed_weights(keys: Tensor) -> Tensor:
+    """The weights (B, P, S, S), from query to key, of all patterns, zero for padding; `keys` are the real tokens (B, S).
+
+    A row without a key (the first token has no previous one) is zero: the head then passes nothing on.
+    """
+    size = keys.shape[1]
+    place = torch.arange(size, device=keys.device)
+    offset = place[None, :] - place[:, None]  # key minus query
+    length = keys.sum(1)[:, None, None]
+    rising = (place + 1.0) ** 3  # the nearer to the end, the larger
+    falling = (length - place).clamp(min=0.0) ** 3  # (B, 1, S)
+    patterns = [
+        (offset == 0).float(),
+        (offset == -1).float(),
+        (offset == 1).float(),
+        (offset <= -2) * rising,
+        (offset >= 2) * falling,
+        rising.expand(size, size),
+        falling,
+    ]
+    weights = torch.stack([pattern.expand(len(keys), size, size) for pattern in patterns], dim=1)
+    weights = weights * keys[:, None, None] * keys[:, None, :, None]
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1.0)

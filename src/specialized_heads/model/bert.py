@@ -20,9 +20,8 @@ from specialized_heads.corpus.vocabulary import STRICT, Id
 from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabulary, Width
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
-from specialized_heads.model.layers import ACTIVATIONS, EncoderLayer, LayerNorm
 from specialized_heads.model.packing import Blocks, Packing, padding_mask
-from specialized_heads.model.transformer import Network
+from specialized_heads.model.transformer import ACTIVATIONS, EncoderLayer, LayerNorm, Network
 
 
 @dataclass(frozen=True)

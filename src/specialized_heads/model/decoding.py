@@ -22,8 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from specialized_heads.corpus.tokens import cut
 from specialized_heads.model.gates import Mask
-from specialized_heads.model.layers import DecoderLayer
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import DecoderLayer, Transformer
 from specialized_heads.stage import progress
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows

@@ -15,10 +15,9 @@ from specialized_heads.corpus.preprocess import undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
 from specialized_heads.evaluation.translate import Settings as Decoded
-from specialized_heads.model.architecture import Architecture
+from specialized_heads.model.architecture import Architecture, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
-from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.tables import HEAD, read_columns, write_table
 from specialized_heads.training.state import claim, finishing
 

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from specialized_heads import stage
+from specialized_heads.model.architecture import Head, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
-from specialized_heads.pruning.scopes import Head, heads_of, remove_heads
 from specialized_heads.tables import HEAD, read_table
 
 
@@ -55,7 +55,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         kept = at_random(heads, seed=settings.seed)[: len(left)]
     else:
         kept = best_first(files.table, heads, column=settings.column)[: len(left)]
-    remove_heads(model, set(heads) - set(kept))
+    model.remove_heads(set(heads) - set(kept))
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})
     stage.log.info("%d of %d heads kept", len(kept), len(heads))

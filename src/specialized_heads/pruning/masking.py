@@ -18,10 +18,10 @@ import torch
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Decoding
+from specialized_heads.model.architecture import Head
 from specialized_heads.model.decoding import TOKENS, in_batches, translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.scopes import Head
 from specialized_heads.training import state as run_state
 
 Removal = frozenset[Head]

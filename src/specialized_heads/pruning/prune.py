@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Training
+from specialized_heads.model.architecture import SCOPES, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import chosen_by_order, decided_share, remark
-from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.parallel import distributed
@@ -143,7 +143,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         fold_soft_gates(deciding)
         target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}
         text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
-        remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
+        model.remove_heads({(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
         kept = len(heads_of(model.architecture, scope=settings.scope))
         open_ = sum(row["log_alpha"] > 0 for row in rows)
         certainty = {

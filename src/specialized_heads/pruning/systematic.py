@@ -11,10 +11,9 @@ import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.architecture import KINDS, Head
 from specialized_heads.pruning.ablation import SCORES, Decoded, write_scores
 from specialized_heads.pruning.masking import Removal
-from specialized_heads.pruning.scopes import Head
 from specialized_heads.tables import read_table
 
 SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()} | SCORES)

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from specialized_heads.heads.relevance.rules import Rule, divide
 from specialized_heads.model.attention import Activations, MultiHeadAttention
-from specialized_heads.model.layers import FeedForward
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import FeedForward, Transformer
 from specialized_heads.training.batching import Batch
 
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import (
     COUNTERPART,

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import INTERVAL, SAMPLES, TOTALS, Evidence, is_decided
 
