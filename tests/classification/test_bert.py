@@ -8,7 +8,6 @@ import pytest
 import torch
 from small import mask_derivatives
 
-from specialized_heads.classification.ablation import predict_without
 from specialized_heads.classification.scores import predict
 from specialized_heads.classification.tasks import read_sentences
 from specialized_heads.classification.transfer import classifier
@@ -20,7 +19,7 @@ from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.pruning import importance
-from specialized_heads.pruning.masking import mask
+from specialized_heads.pruning.ablation import mask
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.objective import MaskedLanguageModel, masked_tokens, objective_of
@@ -252,7 +251,7 @@ def test_removals_share_the_layers_below_them(labelled) -> None:
     model = tiny()
     two = [("encoder", 1, 1), ("encoder", 2, 2)]
     removals = list(map(frozenset, ([], [("encoder", 2, 1)], [("encoder", 1, 2)], two)))
-    found = predict_without(model, labelled, removals)
+    found = predict(model, labelled, removals)
     assert len({tuple(labels) for labels in found}) > 1
     for labels, removal in zip(found, removals, strict=True):
         mask(model, [removal])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from small import PRUNING, TRAINING, killed_at, outputs
 
-from specialized_heads.classification import ablation, scores, speed, tasks
+from specialized_heads.classification import scores, speed, tasks
 from specialized_heads.classification.scores import baselines, score
 from specialized_heads.classification.tasks import SCHEMA, examples, tokens
 from specialized_heads.classification.transfer import finetune, pretrain, vocabulary
@@ -131,14 +131,14 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     settings = device | {"metric": "accuracy"}
     given = {"model": model, "tokens": task["test"]}
     whole = scores.predict(load(model), load_tokens(task["test"]))
-    call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
+    call(scores.ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
     table = pd.read_parquet(single)
     assert table["what"].tolist() == ["without"] * 4 + ["alone"] * 4
     accuracy = 100 * (whole == load_tokens(task["test"]).target).mean()
     assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
     assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
     removed = {"importance": tmp_path / "importance.parquet", "output": steps, "state": tmp_path / "state"}
-    call(ablation, settings=settings, **given, **removed)
+    call(scores.ablation, settings=settings, **given, **removed)
     steps_table = pd.read_parquet(steps)
     assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4] and set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)

@@ -1,28 +1,31 @@
-"""The stages that score ablations: each number is that of the model from which the heads are gone. Importance I_h of heads."""
+"""The stage that scores ablations: each number is that of the model from which the heads are gone."""
 
+import copy
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-import torch.nn.functional as F
 from sacrebleu.metrics import BLEU
-from small import WORDS, mask_derivatives
+from small import WORDS
 
 from specialized_heads.corpus.bpe import learn, load_bpe
-from specialized_heads.model import attention
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
-from specialized_heads.model.decoding import translate as search
+from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning import ablation, importance, systematic
-from specialized_heads.pruning.ablation import removals
-from specialized_heads.pruning.masking import NOTHING
-from specialized_heads.training import objective
-from specialized_heads.training.batching import Batch, make_batch
+from specialized_heads.pruning import ablation, importance
+from specialized_heads.pruning.ablation import (
+    NOTHING,
+    Removal,
+    passes,
+    removals,
+    resumed,
+    translate_set,
+    translate_without,
+)
 
 DECODED = {"decoding": {"beam": 2, "max_length_ratio": 1.0}, "preprocess": "none", "language": "en", "device": "cpu"}
 UNEVEN = {"encoder": [[1, 2], [0]], "decoder": [[], [1, 2]], "cross": [[0, 2], [2]]}
@@ -38,7 +41,7 @@ def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
     model.keep_heads(UNEVEN)
     save(model, files["model"], training={})
     sources, targets = sentences(15, vocabulary=59)
-    texts = load_bpe(files["bpe"]).decode(search(model, sources, **DECODED["decoding"]))
+    texts = load_bpe(files["bpe"]).decode(translate(model, sources, **DECODED["decoding"]))
     references = [text if number % 3 else text[: len(text) // 2] for number, text in enumerate(texts)]
     pq.write_table(pa.table({"target": references}), files["references"])
     return files | {"tokens": token_file("test", sources, targets)}
@@ -48,7 +51,7 @@ def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int,
     """BLEU of the model from which heads are physically removed."""
     model = load(files["model"])
     model.remove_heads(removal)
-    ids = search(model, sentences(15, vocabulary=59)[0], **DECODED["decoding"])
+    ids = translate(model, sentences(15, vocabulary=59)[0], **DECODED["decoding"])
     outputs = load_bpe(files["bpe"]).decode(ids)
     references = pq.read_table(files["references"]).column("target").to_pylist()
     return BLEU().corpus_score(outputs, [references]).score
@@ -89,14 +92,14 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
 
 def test_steps_are_tenths_with_halves_rounded_up() -> None:
     expected = {20: [*range(0, 21, 2)], 5: [*range(6)], 72: [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72], 0: [0]}
-    assert {heads: systematic.steps(heads) for heads in expected} == expected
+    assert {heads: ablation.steps(heads) for heads in expected} == expected
 
 
 def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
     call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
-    call(systematic, settings=DECODED | {"by_type": True}, importance=table, **files)
+    call(ablation, settings=DECODED | {"by_type": True}, importance=table, **files)
     found = pd.read_parquet(files["output"])
     whole = found[found["removed"] == 0]
     assert whole["pruned"].tolist() == ["all", *KINDS]
@@ -111,76 +114,103 @@ def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token
         assert row["share"] == row["removed"] / row["heads"]
     assert found.groupby("pruned")["heads"].first().to_dict() == {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
-    call(systematic, settings=DECODED | {"by_type": False}, importance=table, **files)
+    call(ablation, settings=DECODED | {"by_type": False}, importance=table, **files)
     assert pd.read_parquet(files["output"]).equals(found[found["pruned"] == "all"])
 
 
-# Importance: against finite differences of the mask, its absolute value per token, and the table.
+# Many removals in one pass: each equals the model without these heads, and a kill loses no pass that was finished.
 
-PRUNED = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]}
-
-
-@pytest.mark.parametrize("pruned", [False, True])
-def test_the_derivative_by_the_mask_is_that_of_differences(tiny_model, sentences, store, monkeypatch, pruned) -> None:
-    def loss(states, table, labels, *, ignore, **_):
-        return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
-
-    # In the precision of the model; the project's own are always in float32.
-    monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
-    monkeypatch.setattr(objective, "cross_entropy", loss)
-    model = tiny_model().double()
-    if pruned:
-        model.keep_heads(PRUNED)
-    batch = make_batch(store(*sentences(4)), np.arange(4))
-    found = importance.sensitivities(model, batch)
-    task = objective.Translation()
-    expected = mask_derivatives(model, lambda: float(task.loss(model, batch, label_smoothing=0.0)))
-    assert len(expected) == (7 if pruned else 12)
-    for (kind, layer, head), difference in expected.items():
-        assert float(found[kind, layer][:, head].sum()) == pytest.approx(difference, rel=1e-5, abs=1e-7)
+SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
+DECODING = Decoding(beam=3, max_length_ratio=1.5)
 
 
-def test_the_absolute_value_is_taken_token_by_token(tiny_model, store, monkeypatch) -> None:
-    model = tiny_model(layers=1)
-    # Sources of 1 and 2 subwords, targets of 2 and 0; each is followed by the end of the sentence, then by padding.
-    data = store([[5], [6, 7]], [[8, 9], []])
-    by_hand = {
-        "encoder": torch.tensor([[[1.0, -1.0, 99.0], [2.0, 0.0, 99.0]], [[3.0, -3.0, 2.0], [0.0, 0.0, 0.0]]]),
-        "decoder": torch.tensor([[[1.0, 2.0, -5.0], [0.0, 0.0, 4.0]], [[-4.0, 99.0, 99.0], [0.0, 99.0, 99.0]]]),
-    }
-    by_hand["cross"] = -by_hand["decoder"]
-
-    def known(model: Transformer, batch: Batch) -> dict[tuple[str, int], torch.Tensor]:
-        order = [0, 1] if int(batch.source[0, 1]) == 3 else [1, 0]
-        return {(kind, 0): values[order] for kind, values in by_hand.items()}
-
-    monkeypatch.setattr(importance, "sensitivities", known)
-    found = importance.importance(model, data)
-    # Not |1 - 1 + 3 - 3 + 2| / 5.
-    assert found["encoder", 0].tolist() == pytest.approx([(1 + 1 + 3 + 3 + 2) / 5, 2 / 5])
-    for kind in ("decoder", "cross"):
-        assert found[kind, 0].tolist() == pytest.approx([(1 + 2 + 5 + 4) / 4, 4 / 4])
+@pytest.fixture(params=["full", "uneven"])
+def model(request: pytest.FixtureRequest, tiny_model) -> Transformer:
+    model = tiny_model(seed=3, heads=3, width=12)
+    if request.param == "uneven":
+        model.keep_heads(UNEVEN)
+    return model
 
 
-def test_batches_do_not_show(tiny_model, sentences, store) -> None:
-    model, data = tiny_model(), store(*sentences(20))
-    whole, small = (importance.importance(model, data, tokens=tokens) for tokens in (2000, 8))
-    for key, values in whole.items():
-        assert small[key] == pytest.approx(values, rel=1e-4)
-        assert (values > 0).all()
+def without(model: Transformer, removal: Removal) -> Transformer:
+    """A copy from which these heads are physically gone."""
+    smaller = copy.deepcopy(model)
+    smaller.remove_heads(removal)
+    return smaller
 
 
-def test_the_stage_writes_a_row_per_head(call, tiny_model, token_file, sentences, store, tmp_path: Path) -> None:
-    model = tiny_model()
-    model.keep_heads(PRUNED)
-    save(model, tmp_path / "model.safetensors", training={})
-    files = {"model": tmp_path / "model.safetensors", "output": tmp_path / "importance.parquet"}
-    call(importance, settings={"device": "cpu"}, dev=token_file("dev", *sentences(10)), **files)
-    table = pd.read_parquet(tmp_path / "importance.parquet")
-    expected = heads_of(model.architecture, scope="all")  # under their first numbers
-    assert [tuple(row) for row in table[["type", "layer", "head"]].to_numpy()] == expected
-    found = importance.importance(model, store(*sentences(10)))
-    assert table["importance"].tolist() == pytest.approx(np.concatenate(list(found.values())).tolist(), rel=1e-6)
-    for _, same in table.groupby(["type", "layer"]):
-        norm = np.sqrt((same["importance"] ** 2).sum())
-        assert same["importance_normalised"].tolist() == pytest.approx((same["importance"] / norm).tolist())
+def some_removals(model: Transformer) -> list[Removal]:
+    """Each head, the other heads of each layer, and growing sets across all types."""
+    heads = heads_of(model.architecture, scope="all")
+    others = [frozenset(o for o in heads if o[:2] == h[:2] and o != h) for h in heads]
+    return [frozenset([h]) for h in heads] + others + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
+
+
+def test_masks_equal_removal(model: Transformer) -> None:
+    removals = some_removals(model)
+    found = translate_without(model, SOURCES, removals, decoding=DECODING)
+    assert len(found) == len(removals)
+    for removal, outputs in zip(removals, found, strict=True):
+        assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), sorted(removal)
+    # The masks do something.
+    assert len({str(outputs) for outputs in found}) > len(heads_of(model.architecture, scope="all"))
+    assert all(attention.gate is None for attention in model.attentions())
+
+
+def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablation, "REMOVALS", 3)
+    decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
+    encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
+    groups = passes({NOTHING, *encoder, *decoder})
+    assert sorted(map(len, groups)) == [1, 1, 2, 3, 3]
+    assert groups[0] == [NOTHING]
+    assert {removal for group in groups for removal in group} == {NOTHING, *encoder, *decoder}
+    for group in groups:
+        assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
+
+
+def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(ablation, "REMOVALS", 2)
+    monkeypatch.setattr(ablation, "TOKENS", 30)
+    data = store(*sentences(12))
+    removals = some_removals(model)[:7]
+
+    def run(folder: str, stamp: str = "a") -> dict:
+        def outputs(group: list[Removal]) -> list[list[list[int]]]:
+            return translate_set(model, data, group, decoding=DECODING)
+
+        return resumed(outputs, removals, state=tmp_path / folder, fingerprint=stamp)
+
+    undisturbed = run("other")
+    assert list(undisturbed) == [NOTHING, *removals]
+    sources = [data.source_ids(sentence).tolist() for sentence in range(12)]
+    assert undisturbed[removals[0]] == translate(without(model, removals[0]), sources, **DECODING.model_dump())
+    done, whole = [], translate_without
+
+    def until_killed(model, sources, group, *, decoding):
+        if len(done) > 8:
+            raise KeyboardInterrupt
+        done.append(set(group))
+        return whole(model, sources, group, decoding=decoding)
+
+    def only_the_rest(model, sources, group, *, decoding):
+        again.append(set(group))
+        return whole(model, sources, group, decoding=decoding)
+
+    monkeypatch.setattr(ablation, "translate_without", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        run("run")
+    again: list[set] = []
+    monkeypatch.setattr(ablation, "translate_without", only_the_rest)
+    assert run("run") == undisturbed
+    assert NOTHING not in set().union(*again) and 0 < len(set().union(*again)) < 7
+    again.clear()
+    assert run("run") == undisturbed and not again
+    assert run("run", "b") == undisturbed and again  # another fingerprint starts over
+
+
+def test_the_fingerprint_covers_files_and_settings(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    stamps = {ablation.fingerprint(tmp_path / "file", settings={"beam": beam}) for beam in (4, 5)}
+    (tmp_path / "file").write_text("2")
+    assert len(stamps | {ablation.fingerprint(tmp_path / "file", settings={"beam": 4})}) == 3

@@ -13,8 +13,8 @@ from small import changed
 from specialized_heads.model.architecture import KINDS, Head, heads_of
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning import cut
-from specialized_heads.pruning.cut import at_random, best_first
+from specialized_heads.pruning import criteria
+from specialized_heads.pruning.criteria import at_random, best_first
 from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD
 
@@ -76,7 +76,7 @@ def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
         save(pruned, tmp_path / "like.safetensors", training={})
         files = {"like": tmp_path / "like.json"} | files
         files |= {"model": tmp_path / "baseline.safetensors", "output": tmp_path / "cut.safetensors"}
-        call(cut, settings=settings, **files)
+        call(criteria.cut, settings=settings, **files)
         return load(tmp_path / "cut.safetensors")
 
     return cut_model

@@ -18,7 +18,8 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.pruning import finetune, prune
+from specialized_heads.pruning import prune
+from specialized_heads.pruning.criteria import finetune
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json, write_file
 from specialized_heads.training import loop

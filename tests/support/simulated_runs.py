@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from specialized_heads.classification.ablation import predict_without
 from specialized_heads.classification.scores import predict
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Decoding
@@ -27,9 +26,8 @@ from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune
-from specialized_heads.pruning.ablation import removals
+from specialized_heads.pruning.ablation import passes, removals, translate_set
 from specialized_heads.pruning.importance import importance
-from specialized_heads.pruning.masking import translate_set
 from specialized_heads.training import loop, objective, parallel
 from specialized_heads.training.loop import Data, Plan
 from specialized_heads.training.objective import HeadCountController, Lambda
@@ -142,9 +140,9 @@ def main() -> None:
     resume()
     pruned()
     removed = [removal for _, removal in removals(MODEL.architecture, alone=True)]
-    how = {"decoding": Decoding(**search), "fingerprint": ""}
     both(
-        "ablation", lambda m: list(translate_set(m, DATA.dev, removed, state=Path(tempfile.mkdtemp()), **how).values())
+        "ablation",
+        lambda m: [translate_set(m, DATA.dev, group, decoding=Decoding(**search)) for group in passes(removed)],
     )
     of_bert()
 
@@ -214,9 +212,7 @@ def of_bert() -> None:
     for each in (model, ours):
         each.eval()
     show("BERT prediction", apart=apart(predict(ours, data.dev), predict(model, data.dev)))
-    show(
-        "BERT ablation", apart=apart(predict_without(ours, data.dev, wanted), predict_without(model, data.dev, wanted))
-    )
+    show("BERT ablation", apart=apart(predict(ours, data.dev, wanted), predict(model, data.dev, wanted)))
 
 
 def labelled(sentences: TokenStore) -> TokenStore:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from specialized_heads.model.gates import HardConcrete, draw
-from specialized_heads.pruning.collapse import remark
+from specialized_heads.pruning.prune import remark
 from specialized_heads.training.objective import HeadCountController, fix_largest
 
 

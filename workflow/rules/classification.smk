@@ -174,7 +174,7 @@ use rule resumable as ablate_task with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.ablation", stages.ablate_task, alone=True),
+        **stage("classification.scores ablation", stages.ablate_task, alone=True),
 
 
 use rule ablate_task as ablate_task_second with:

@@ -144,7 +144,7 @@ use rule resumable as prune_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_systematically_{model}_seed{seed}.tsv"
     params:
-        **stage("pruning.systematic", stages.prune_systematically),
+        **stage("pruning.ablation", stages.prune_systematically),
 
 
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.
@@ -164,7 +164,7 @@ use rule stage as cut with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/cut_{criterion}_{scope}_{target}_seed{seed}.tsv"
     params:
-        **stage("pruning.cut", stages.cut),
+        **stage("pruning.criteria cut", stages.cut),
 
 
 use rule training as finetune with:
@@ -182,4 +182,4 @@ use rule training as finetune with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/finetune_{criterion}_{scope}_{target}_seed{seed}.tsv"
     params:
-        **stage("pruning.finetune", stages.finetune),
+        **stage("pruning.criteria finetune", stages.finetune),

@@ -1,18 +1,19 @@
-"""Stages: the scores of a model (`score`), and of the most frequent label and a bag of words (`baselines`).
+"""Stages: the scores of a model (`score`), without some of its heads (`ablation`), and of a bag of words (`baselines`).
 
-A model is scored on the test set and on the second one, and compared with its baseline.
+A model is scored on the test set and on the second one, and compared with its baseline. Heads are removed as
+`pruning.ablation` does for translation. The baselines are the most frequent label and a logistic regression over the
+counts of subwords, of each segment separately, with the L2 penalty whose score on the development set is highest.
 
 A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All follow from the
 counts of pairs (label, prediction), so a resample costs one product of matrices. p-values and intervals of
 differences are those of `evaluation.significance`, by paired bootstrap.
-
-The bag of words is a logistic regression over the counts of subwords, of each segment separately, with the L2 penalty
-whose score on the development set is highest.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
@@ -23,7 +24,10 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.evaluation.significance import resamples, significance
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
+from specialized_heads.model.devices import matmul_precision
+from specialized_heads.pruning.ablation import NOTHING, Removal, Row, ablate, fingerprint, mask
 from specialized_heads.training.batching import in_order, make_batch
+from specialized_heads.training.state import claim
 
 TOKENS = 4000  # of a batch, padding included
 PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -42,13 +46,28 @@ class Score(NamedTuple):
     p_value: float
 
 
+NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
+SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}  # of an ablation
+
+
 @torch.inference_mode()
-def predict(model: Bert, store: TokenStore) -> np.ndarray:
-    """The label of each sentence of a set, int64 (sentences,)."""
-    labels = np.zeros(len(store), np.int64)
+def predict(model: Bert, store: TokenStore, removals: Sequence[Removal] = (NOTHING,)) -> np.ndarray:
+    """The label of each sentence under each removal of heads, int64 (removals, sentences).
+
+    Below the first layer of a removal, states are those of the whole model, which are computed once for all.
+    """
+    labels = np.zeros((len(removals), len(store)), np.int64)
+    last = len(model.encoder) - 1
+    first = [min((layer - 1 for _, layer, _ in removal), default=last) for removal in removals]
     for sentences in in_order(store, tokens=TOKENS):
-        batch = make_batch(store, sentences).to(model.device)
-        labels[sentences] = model.classify(*model.embed(batch.source)).argmax(-1).cpu().numpy()
+        x, attn_mask = model.embed(make_batch(store, sentences).to(model.device).source)
+        inputs = [x]  # of each layer of the whole model
+        for layer in model.encoder[: max(first)]:
+            inputs.append(layer(inputs[-1], attn_mask))
+        for row, (removal, start) in enumerate(zip(removals, first, strict=True)):
+            mask(model, [removal])
+            labels[row, sentences] = model.classify(inputs[start], attn_mask, start=start).argmax(-1).cpu().numpy()
+            mask(model, [NOTHING])
     return labels
 
 
@@ -111,10 +130,40 @@ def score(files: stage.Files, settings: ScoreSettings) -> None:
         if path is None:
             continue
         store = load_tokens(path)
-        found = compare(labels_of(store), predict(model, store), predict(baseline, store), **how)
+        found = compare(labels_of(store), *predict(model, store), *predict(baseline, store), **how)
         written[name] = found._asdict() | {"sentences": len(store)}
         stage.log.info("%s: %s %.2f", name, settings.metric, found.score)
     stage.write_json(files.output, written)
+
+
+class AblationSettings(ScoreSettings):
+    alone: bool = False  # also with each head alone in its layer
+
+
+@stage.command("model", "tokens", "output", "state", optional=("importance",), settings=AblationSettings)
+def ablation(files: stage.Files, settings: AblationSettings) -> None:
+    claim(files.state)  # before it may wait for a GPU that an earlier process holds, which then stops
+    model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+
+    def scored(under: dict[Removal, list[int]]) -> dict[Removal, Row]:
+        labels, whole = labels_of(store), np.array(under[NOTHING])
+        found = {removal: compare(labels, np.array(made), whole, **how)._asdict() for removal, made in under.items()}
+        common = {"score_full": found[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
+        return {removal: row | common for removal, row in found.items()}
+
+    precision = matmul_precision(settings.precision, model.device)
+    computed = {"device": model.device.type, "precision": precision, "torch": torch.__version__}
+    read = (files.model, files.model.with_suffix(".json"), files.tokens)
+    ablate(
+        files,
+        model.architecture,
+        lambda group: predict(model, store, group).tolist(),
+        scored,
+        fingerprint=fingerprint(*read, settings=computed, code=("classification", "training")),
+        columns=SCORES,
+        alone=settings.alone,
+    )
 
 
 def counts(store: TokenStore, *, size: int) -> csr_matrix:

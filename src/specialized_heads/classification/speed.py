@@ -18,7 +18,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.pruning.systematic import ranking
+from specialized_heads.pruning.ablation import ranking
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import make_batch
 

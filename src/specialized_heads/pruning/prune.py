@@ -2,7 +2,7 @@
 
 Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target
 embeddings and softmax stay bit for bit the same. Scope "all" prunes the three attention types and trains all weights. The
-penalty has a given λ, or one controlled to reach a number of heads (`penalty`). With λ 0 there are no gates, whose noise would
+penalty has a given λ, or one controlled to reach a number of heads. With λ 0 there are no gates, whose noise would
 close some. The last weights are kept; the penalised loss selects no model.
 
 The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
@@ -10,25 +10,31 @@ rounding costs. They are measured where the heads are chosen: with a given λ at
 
 With `--like`, the model starts from random weights and is trained as the baseline, but with gates and penalty, a control of
 pruning a trained model (footnote 8). All weights are trained, whatever the scope.
+
+A remark says where pruning failed and what to do: gates that all stayed open, all closed, hardly moved or ended undecided. The
+common causes are a λ that is off by a small factor and gates that are too slow, or too fast for the weights to follow.
 """
 
 import copy
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from specialized_heads import stage
+from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.pruning.collapse import chosen_by_order, decided_share, remark
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
+from specialized_heads.training.objective import HeadCountController, Lambda, Penalty, evaluate
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.state import finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
+MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
+MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
 
 class FineTuning(stage.Section):
@@ -105,6 +111,56 @@ def fold_soft_gates(model: Transformer) -> None:
             attention.gate = None
 
 
+def decided_share(rows: Iterable[dict[str, Any]]) -> float:
+    """The share of gates with max(P(g = 0), P(g = 1)) > 0.9, from the rows of `gate_rows`; 1 without gates."""
+    decisions = [row["decided"] for row in rows]
+    return sum(decisions) / len(decisions) if decisions else 1.0
+
+
+def chosen_by_order(rows: list[dict[str, Any]], *, target_heads: int | None) -> bool:
+    """Whether the gates that were open differ so much from the number of heads that the order of log α alone chose them."""
+    if target_heads in (None, 0, len(rows)):
+        return False
+    open_ = sum(row["log_alpha"] > 0 for row in rows)
+    return abs(open_ - target_heads) > max(2, len(rows) // 10)
+
+
+def remark(
+    rows: list[dict[str, Any]], *, scope: str, lam: float | None, target_heads: int | None, init: float, updates: str
+) -> str | None:
+    """What went wrong with the gates, and what to do about it; None if nothing did.
+
+    `rows` are those of `gate_rows`, `init` is log α at the start, `updates` the configuration key of their number.
+    """
+    if not rows or target_heads in (0, len(rows)):
+        return None
+    said, rate, number = [], "pruning.gate_learning_rate", len(rows)
+    if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
+        return f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise {rate} or {updates}"
+    open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
+    if chosen_by_order(rows, target_heads=target_heads):
+        said.append(
+            f"{open_} of {number} gates were open when {stage.heads_text(target_heads)} had to be chosen, so the order of "
+            f"log α alone decided; raise {updates}"
+        )
+    kinds = dict.fromkeys(row["type"] for row in rows)
+    gone = [kind for kind in kinds if not any(row["kept"] for row in rows if row["type"] == kind)]
+    key = "pruning.heads" if scope == "encoder" else "pruning.heads_all"
+    if lam is not None and all(row["kept"] for row in rows):
+        said.append(f"no gate closed at λ {lam:g}; try a larger λ, a higher {rate} or more {updates}, or set {key}")
+    elif lam is not None and gone:
+        closed = f"all {number} gates" if len(gone) == len(kinds) else f"all gates of type {' and '.join(gone)}"
+        said.append(
+            f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower {rate}, or set {key}"
+        )
+    if decided_share(rows) < MIN_DECIDED:
+        said.append(
+            f"{decided} of {number} gates are decided (closed or fully open with probability above 0.9), so the choice of heads "
+            f"is a rounding; raise {updates} or {rate}"
+        )
+    return "; ".join(said) or None
+
+
 def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
     """Train a model with gates, remove the closed heads, and write the result; frozen weights stay as they are.
 
@@ -112,23 +168,15 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     """
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
-    whole = len(heads_of(model.architecture, scope=settings.scope))
-    steered = settings.target_heads is not None
-    if steered and settings.target_heads > whole:
-        raise stage.UserError(
-            f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but the model has {whole} in scope "
-            f"{settings.scope}; ask for {whole} at most"
-        )
-    updates = settings.training.updates
-    penalty = HeadCountController(settings.target_heads, updates) if steered else Lambda(settings.lam)
-    decision = penalty.decision if steered else updates
-    plan = Plan(
-        seed=settings.seed,
-        gate_learning_rate=settings.gate_learning_rate,
-        gate_seed=settings.gate_seed,
-        checkpoints=(decision,) if steered else (),
-        **settings.training.model_dump(),
-    )
+    penalty: Penalty
+    if settings.target_heads is None:
+        penalty, decision, checkpoints = Lambda(settings.lam), settings.training.updates, ()
+    else:
+        check_target(model, scope=settings.scope, target_heads=settings.target_heads)
+        penalty = HeadCountController(settings.target_heads, settings.training.updates)
+        decision, checkpoints = penalty.decision, (penalty.decision,)
+    gates = settings.model_dump(include={"seed", "gate_learning_rate", "gate_seed"})
+    plan = Plan(**gates, checkpoints=checkpoints, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
     with distributed(settings.device, state=files.state) as (context, device):
         run = {"state": files.state, "records": files.records, "context": context}
@@ -136,33 +184,65 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         if not context.is_main:
             return
         deciding = copy.deepcopy(model)
-        if steered:
+        if checkpoints:
             set_weights(deciding, read_checkpoint(files.state, decision))
-        rows = gate_rows(deciding)
-        loss_hard = evaluate(deciding, data.dev)
-        fold_soft_gates(deciding)
-        target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}
-        text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
+        rows, certainty = decide(deciding, data.dev, target_heads=settings.target_heads)
         model.remove_heads({(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
-        kept = len(heads_of(model.architecture, scope=settings.scope))
-        open_ = sum(row["log_alpha"] > 0 for row in rows)
-        certainty = {
-            "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
-            "decided": decided_share(rows),
-            "by_order": chosen_by_order(rows, target_heads=settings.target_heads),
-            "loss_hard": loss_hard,
-            "loss_soft": evaluate(deciding, data.dev),
-        }
-        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, whole, open_)
-        if text:
-            stage.log.warning("%s", text)
-        summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
+        described = describe(rows, certainty, model, settings, decision=decision, updates_key=updates_key)
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = certainty
         with finishing(files.state):
-            stage.write_json(files.gates, {**target, **summary, "rows": rows})
+            stage.write_json(files.gates, described)
             save(model, files.output, training=training)
+
+
+def check_target(model: Transformer, *, scope: str, target_heads: int) -> None:
+    """Raise a `UserError` if a scope has fewer heads than are asked for."""
+    whole = len(heads_of(model.architecture, scope=scope))
+    if target_heads > whole:
+        raise stage.UserError(
+            f"settings: target_heads: {stage.heads_text(target_heads)} asked for, but the model has {whole} in scope "
+            f"{scope}; ask for {whole} at most"
+        )
+
+
+def decide(
+    deciding: Transformer, dev: TokenStore, *, target_heads: int | None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of the gates and how certain their decisions are; `deciding` ends with its soft gates folded into W^O."""
+    rows = gate_rows(deciding)
+    loss_hard = evaluate(deciding, dev)
+    fold_soft_gates(deciding)
+    certainty = {
+        "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
+        "decided": decided_share(rows),
+        "by_order": chosen_by_order(rows, target_heads=target_heads),
+        "loss_hard": loss_hard,
+        "loss_soft": evaluate(deciding, dev),
+    }
+    return rows, certainty
+
+
+def describe(
+    rows: list[dict[str, Any]],
+    certainty: dict[str, Any],
+    model: Transformer,
+    settings: Settings,
+    *,
+    decision: int,
+    updates_key: str,
+) -> dict[str, Any]:
+    """What `gates.json` says of a pruned model; also logs how many heads are left, and warns where pruning failed."""
+    kept = len(heads_of(model.architecture, scope=settings.scope))
+    open_ = sum(row["log_alpha"] > 0 for row in rows)
+    target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}
+    text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
+    stage.log.info("%d of %d heads kept; log α above 0: %d", kept, kept + sum(not row["kept"] for row in rows), open_)
+    if text:
+        stage.log.warning("%s", text)
+    summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
+    return {**target, **summary, "rows": rows}
 
 
 @stage.command("train", "dev", "output", "records", "state", "gates", optional=("baseline", "like"), settings=Settings)

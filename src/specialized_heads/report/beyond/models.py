@@ -7,7 +7,7 @@ they are. Notes below the table give the signatures of the scores, each once, an
 import pandas as pd
 
 from specialized_heads.evaluation.score import LEAST_ROUND_TRIP
-from specialized_heads.pruning.collapse import MIN_DECIDED
+from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import sweep

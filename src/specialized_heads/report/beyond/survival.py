@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.heads.functions import OF_TOKENS
-from specialized_heads.pruning.collapse import MIN_DECIDED
+from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, is_decided
 from specialized_heads.report.claims.inference import associated, correlation_of, ranked

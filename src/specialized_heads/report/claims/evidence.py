@@ -11,7 +11,7 @@ import pandas as pd
 
 from specialized_heads.heads.functions import POSITIONAL, SYNTACTIC
 from specialized_heads.model.architecture import KINDS, SCOPES
-from specialized_heads.pruning.collapse import MIN_DECIDED
+from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.data import parted, with_ends
 
 TOTALS = [f"{kind}_heads" for kind in KINDS]

@@ -1,9 +1,12 @@
-"""Stage: keep as many heads of the baseline as pruning with gates left, chosen by a criterion; nothing is trained.
+"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune` trains the cut model further.
 
 Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table
 or, for "random", the first of a random order. Everything outside the scope stays bit for bit the same.
 Scope "all" ranks the three attention types together; ties are broken by type, layer and head. A head without a value (its
 confidence was never measured on a real token) ranks last; a type in which no head has a value is an error.
+
+Updates, schedule and frozen weights of fine-tuning are those of pruning. So a model pruned by gates differs from one whose heads
+another criterion chose only by the choice, by gates that train while they choose, and by its own draws for order and dropout.
 """
 
 from pathlib import Path
@@ -14,10 +17,12 @@ import numpy as np
 from specialized_heads import stage
 from specialized_heads.model.architecture import Head, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
+from specialized_heads.pruning.prune import FineTuning, freeze
 from specialized_heads.tables import HEAD, read_table
+from specialized_heads.training.train import train_and_save
 
 
-class Settings(stage.Section):
+class CutSettings(stage.Section):
     criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
     scope: Literal["encoder", "all"]
     column: str | None  # of the table that ranks them; None: gates and random
@@ -44,8 +49,8 @@ def at_random(heads: list[Head], *, seed: int) -> list[Head]:
     return [heads[index] for index in np.random.default_rng(seed).permutation(len(heads))]
 
 
-@stage.command("model", "like", "output", optional=("table",), settings=Settings)
-def main(files: stage.Files, settings: Settings) -> None:
+@stage.command("model", "like", "output", optional=("table",), settings=CutSettings)
+def cut(files: stage.Files, settings: CutSettings) -> None:
     model = load(files.model)
     heads = heads_of(model.architecture, scope=settings.scope)
     left = heads_of(architecture_of(files.like), scope=settings.scope)
@@ -59,3 +64,15 @@ def main(files: stage.Files, settings: Settings) -> None:
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})
     stage.log.info("%d of %d heads kept", len(kept), len(heads))
+
+
+@stage.command("model", "train", "dev", "output", "records", "state", settings=FineTuning)
+def finetune(files: stage.Files, settings: FineTuning) -> None:
+    model = load(files.model, dropout=settings.dropout)
+    freeze(model, scope=settings.scope)
+    described = stage.read_json(files.model.with_suffix(".json"))["training"]
+    job = settings.model_dump(include={"seed", "device"})
+    train_and_save(model, settings.training, files, **job, cut=described["cut"])
+
+
+stage.no_stage(__name__)
