@@ -12,6 +12,7 @@ Shapes: B sentences still open, W hypotheses per sentence (the beam), S source t
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -87,6 +88,22 @@ def attend_to_memory(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: in
     return layer.cross.combine(layer.cross.attend(query, *pair, cache.attn_mask)).view_as(x)
 
 
+@dataclass
+class Sentence:
+    """A sentence in beam search: its finished hypotheses, and when it leaves the batch."""
+
+    limit: int  # tokens of an output at most
+    finished: list[tuple[float, list[int]]] = field(default_factory=list)  # normalised score, ids
+
+    def is_open(self, length: int, *, beam: int) -> bool:
+        """Whether the search goes on after hypotheses of this length."""
+        return len(self.finished) < beam and length < self.limit
+
+    def best(self) -> list[int]:
+        """The ids of the best finished hypothesis."""
+        return max(self.finished, key=lambda hypothesis: hypothesis[0])[1]
+
+
 @torch.inference_mode()
 def translate(
     model: Transformer,
@@ -117,52 +134,62 @@ def translate(
     else:
         cache = Cache(model, *model.encode(source.to(device)))
         cache.repeat(copies)
-    sources = sources * copies
-    limits = [int(max_length_ratio * len(ids)) + 10 for ids in sources]
-    finished: list[list[tuple[float, list[int]]]] = [[] for _ in sources]  # hypotheses: normalised score, ids
-    open_ = list(range(len(sources)))
+    sentences = [Sentence(int(max_length_ratio * len(ids)) + 10) for ids in sources * copies]
+    open_ = sentences
     # The first step has one hypothesis per sentence; its best continuations fill the beam.
-    prefixes = torch.empty(len(sources), 1, 0, dtype=torch.long, device=device)
-    tokens = torch.full((len(sources), 1), special.start, device=device)
-    scores = torch.zeros(len(sources), 1, device=device)
-    never = [special.pad] if special.start == special.eos else [special.pad, special.start]
-    position = 0
+    prefixes = torch.empty(len(sentences), 1, 0, dtype=torch.long, device=device)
+    tokens = torch.full((len(sentences), 1), special.start, device=device)
+    scores = torch.zeros(len(sentences), 1, device=device)
+    length = 0  # of the prefixes
     while open_:
-        log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
-        log_p[..., never] = -torch.inf
-        if position < len(special.target_tags):
-            log_p.fill_(-torch.inf)
-            log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
-        position += 1
-        # A sentence's best candidates are among the best of each of its hypotheses.
-        likely, likely_token = log_p.topk(min(2 * beam, log_p.shape[-1]), dim=-1)
-        candidates = (scores[..., None] + likely).flatten(1)
-        best, index = candidates.topk(min(2 * beam, candidates.shape[1]), dim=1)
-        parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
+        log_p = next_token(model, tokens, length, cache)
+        length += 1
+        best, parent, token = candidates(scores, log_p, number=2 * beam)
         ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
-                ids = prefixes[row, parent[row, column]].tolist()
-                finished[open_[row]].append((score / position, ids))
+                open_[row].finished.append((score / length, prefixes[row, parent[row, column]].tolist()))
         # Continue with the best W open candidates, or as many as there surely are: each hypothesis can end in only one way.
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
         scores, parent, token = best.gather(1, order), parent.gather(1, order), token.gather(1, order)
-        prefixes = torch.cat(
-            [prefixes.gather(1, parent[..., None].expand(-1, -1, position - 1)), token[..., None]], dim=2
-        )
+        before = prefixes.gather(1, parent[..., None].expand(-1, -1, length - 1))
+        prefixes = torch.cat([before, token[..., None]], dim=2)
         stay = []
         for row, sentence in enumerate(open_):
-            if len(finished[sentence]) < beam and position < limits[sentence]:
+            if sentence.is_open(length, beam=beam):
                 stay.append(row)
-            elif not finished[sentence]:  # cut off at the limit: take the best prefix as it is
-                finished[sentence].append((float(scores[row, 0]), prefixes[row, 0].tolist()))
+            elif not sentence.finished:  # cut off at the limit: take the best prefix as it is
+                sentence.finished.append((float(scores[row, 0]), prefixes[row, 0].tolist()))
         kept = torch.tensor(stay, dtype=torch.long, device=device)
         hypotheses = kept[:, None] * tokens.shape[1] + parent[kept]
         cache.select(hypotheses.flatten(), kept if len(stay) < len(open_) else None)
         scores, prefixes, tokens = scores[kept], prefixes[kept], token[kept]
         open_ = [open_[row] for row in stay]
-    return [max(hypotheses, key=lambda hypothesis: hypothesis[0])[1] for hypotheses in finished]
+    return [sentence.best() for sentence in sentences]
+
+
+def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
+    """Log-probabilities (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends to the cache."""
+    special = model.architecture.tokens
+    log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
+    log_p[..., [special.pad] if special.start == special.eos else [special.pad, special.start]] = -torch.inf
+    if position < len(special.target_tags):
+        log_p.fill_(-torch.inf)
+        log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
+    return log_p
+
+
+def candidates(scores: Tensor, log_p: Tensor, *, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best continuations of each sentence, `number` or all, by descending score: score, hypothesis and token (B, number).
+
+    From the scores (B, W) of its hypotheses and the log-probabilities (B, W, V) of the next token.
+    """
+    # A sentence's best candidates are among the best of each of its hypotheses.
+    likely, likely_token = log_p.topk(min(number, log_p.shape[-1]), dim=-1)
+    totals = (scores[..., None] + likely).flatten(1)
+    best, index = totals.topk(min(number, totals.shape[1]), dim=1)
+    return best, index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
 
 
 def translate_all(

@@ -140,8 +140,6 @@ class _CrossEntropy(torch.autograd.Function):
         smoothing: float,
         ignore: int,
     ) -> Tensor:
-        want_states, want_table = states.requires_grad, table.requires_grad
-        want_bias = bias is not None and bias.requires_grad
         # Products in the precision of the states, sums in float32.
         narrow, size = table.to(states.dtype), len(table)
         real = (labels != ignore).float()[:, None]
@@ -151,9 +149,13 @@ class _CrossEntropy(torch.autograd.Function):
         loss = -smoothing * (counted.float() @ mean).sum()
         if bias is not None:
             loss -= smoothing * bias.float().mean() * real.sum()
-        states_gradient = torch.empty_like(states) if want_states else None
-        table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
-        bias_gradient = torch.zeros_like(bias, dtype=torch.float32) if want_bias else None
+        # Gradients that nobody asks for are None.
+        of_states = torch.empty_like(states) if states.requires_grad else None
+        of_table, of_bias = (
+            torch.zeros_like(x, dtype=torch.float32) if x is not None and x.requires_grad else None
+            for x in (table, bias)
+        )
+        needed = any(gradient is not None for gradient in (of_states, of_table, of_bias))
         rows = max(LOSS_ROWS, GPU_LOGITS // size) if states.is_cuda else LOSS_ROWS
         logits = torch.empty(min(rows, len(states)), size, dtype=states.dtype, device=states.device)
         probabilities = torch.empty_like(logits, dtype=torch.float32)
@@ -168,22 +170,22 @@ class _CrossEntropy(torch.autograd.Function):
             chosen = p.gather(1, label)
             lse = _log_sum_exp(z, chosen, gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
-            if want_states or want_table or want_bias:
+            if needed:
                 # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term is subtracted after the loop.
                 gradient = z.copy_(p.scatter_(1, label, chosen - (1 - smoothing)))
-                if want_states:
-                    torch.mm(gradient, narrow, out=states_gradient[block])
-                if want_table:
-                    table_gradient += gradient.T @ counted[block]
-                if want_bias:
-                    bias_gradient += (gradient.float() * real[block]).sum(0)
-        if want_states:
-            states_gradient = (states_gradient - (smoothing * mean).to(states.dtype)) * real.to(states.dtype)
-        if want_table:
-            table_gradient -= smoothing / size * counted.float().sum(0)
-        if want_bias:
-            bias_gradient -= smoothing / size * real.sum()
-        ctx.save_for_backward(states_gradient, table_gradient, bias_gradient)
+                if of_states is not None:
+                    torch.mm(gradient, narrow, out=of_states[block])
+                if of_table is not None:
+                    of_table += gradient.T @ counted[block]
+                if of_bias is not None:
+                    of_bias += (gradient.float() * real[block]).sum(0)
+        if of_states is not None:
+            of_states = (of_states - (smoothing * mean).to(states.dtype)) * real.to(states.dtype)
+        if of_table is not None:
+            of_table -= smoothing / size * counted.float().sum(0)
+        if of_bias is not None:
+            of_bias -= smoothing / size * real.sum()
+        ctx.save_for_backward(of_states, of_table, of_bias)
         ctx.dtypes = [x if x is None else x.dtype for x in (states, table, bias)]
         return loss
 
