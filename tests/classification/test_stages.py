@@ -130,7 +130,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     single, steps = tmp_path / "single.parquet", tmp_path / "steps.parquet"
     settings = device | {"metric": "accuracy"}
     given = {"model": model, "tokens": task["test"]}
-    whole = scores.predict(load(model), load_tokens(task["test"]))
+    [whole] = scores.predict(load(model), load_tokens(task["test"]))
     call(scores.ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
     table = pd.read_parquet(single)
     assert table["what"].tolist() == ["without"] * 4 + ["alone"] * 4

@@ -27,12 +27,19 @@ from specialized_heads.model.checkpoint import architecture_of, load, save, set_
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.objective import HeadCountController, Lambda, Penalty, evaluate
+from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.state import finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
+CERTAINTY = (
+    "expected",
+    "decided",
+    "by_order",
+    "loss_hard",
+    "loss_soft",
+)  # of the gates, in the description of the model
 MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
 MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
@@ -161,20 +168,56 @@ def remark(
     return "; ".join(said) or None
 
 
+def describe(
+    deciding: Transformer, dev: TokenStore, settings: Settings, *, whole: int, decision: int, updates_key: str
+) -> dict[str, Any]:
+    """What `gates.json` says of gates that have decided; `deciding` ends without gates, the soft ones folded into W^O.
+
+    Args:
+        whole: number of heads of the scope before pruning.
+        decision: the update after which the gates decided.
+        updates_key: the configuration key of the number of updates.
+    """
+    rows, loss_hard = gate_rows(deciding), evaluate(deciding, dev)
+    fold_soft_gates(deciding)
+    target = settings.model_dump(include={"scope", "lam", "target_heads"})
+    found = {
+        **target,
+        "kept": whole - sum(not row["kept"] for row in rows),
+        "gates_open": sum(row["log_alpha"] > 0 for row in rows),
+        "decided_after": decision,
+        "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
+        "decided": decided_share(rows),
+        "by_order": chosen_by_order(rows, target_heads=settings.target_heads),
+        "loss_hard": loss_hard,
+        "loss_soft": evaluate(deciding, dev),
+        "collapse": remark(rows, init=LOG_ALPHA, updates=updates_key, **target),
+        "rows": rows,
+    }
+    stage.log.info("%d of %d heads kept; log α above 0: %d", found["kept"], whole, found["gates_open"])
+    if found["collapse"]:
+        stage.log.warning("%s", found["collapse"])
+    return found
+
+
 def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
     """Train a model with gates, remove the closed heads, and write the result; frozen weights stay as they are.
 
     `updates_key`: the configuration key of the number of updates, for remarks.
     """
+    whole = len(heads_of(model.architecture, scope=settings.scope))
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
-    penalty: Penalty
-    if settings.target_heads is None:
-        penalty, decision, checkpoints = Lambda(settings.lam), settings.training.updates, ()
-    else:
-        check_target(model, scope=settings.scope, target_heads=settings.target_heads)
+    penalty, decision = Lambda(settings.lam), settings.training.updates
+    if settings.target_heads is not None:
+        if settings.target_heads > whole:
+            raise stage.UserError(
+                f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but the model has {whole} in "
+                f"scope {settings.scope}; ask for {whole} at most"
+            )
         penalty = HeadCountController(settings.target_heads, settings.training.updates)
-        decision, checkpoints = penalty.decision, (penalty.decision,)
+        decision = penalty.decision
+    checkpoints = () if settings.target_heads is None else (decision,)
     gates = settings.model_dump(include={"seed", "gate_learning_rate", "gate_seed"})
     plan = Plan(**gates, checkpoints=checkpoints, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
@@ -186,63 +229,14 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         deciding = copy.deepcopy(model)
         if checkpoints:
             set_weights(deciding, read_checkpoint(files.state, decision))
-        rows, certainty = decide(deciding, data.dev, target_heads=settings.target_heads)
-        model.remove_heads({(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
-        described = describe(rows, certainty, model, settings, decision=decision, updates_key=updates_key)
+        found = describe(deciding, data.dev, settings, whole=whole, decision=decision, updates_key=updates_key)
+        model.remove_heads({(row["type"], row["layer"], row["head"]) for row in found["rows"] if not row["kept"]})
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
-            training["gates"] = certainty
+            training["gates"] = {name: found[name] for name in CERTAINTY}
         with finishing(files.state):
-            stage.write_json(files.gates, described)
+            stage.write_json(files.gates, found)
             save(model, files.output, training=training)
-
-
-def check_target(model: Transformer, *, scope: str, target_heads: int) -> None:
-    """Raise a `UserError` if a scope has fewer heads than are asked for."""
-    whole = len(heads_of(model.architecture, scope=scope))
-    if target_heads > whole:
-        raise stage.UserError(
-            f"settings: target_heads: {stage.heads_text(target_heads)} asked for, but the model has {whole} in scope "
-            f"{scope}; ask for {whole} at most"
-        )
-
-
-def decide(
-    deciding: Transformer, dev: TokenStore, *, target_heads: int | None
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows of the gates and how certain their decisions are; `deciding` ends with its soft gates folded into W^O."""
-    rows = gate_rows(deciding)
-    loss_hard = evaluate(deciding, dev)
-    fold_soft_gates(deciding)
-    certainty = {
-        "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
-        "decided": decided_share(rows),
-        "by_order": chosen_by_order(rows, target_heads=target_heads),
-        "loss_hard": loss_hard,
-        "loss_soft": evaluate(deciding, dev),
-    }
-    return rows, certainty
-
-
-def describe(
-    rows: list[dict[str, Any]],
-    certainty: dict[str, Any],
-    model: Transformer,
-    settings: Settings,
-    *,
-    decision: int,
-    updates_key: str,
-) -> dict[str, Any]:
-    """What `gates.json` says of a pruned model; also logs how many heads are left, and warns where pruning failed."""
-    kept = len(heads_of(model.architecture, scope=settings.scope))
-    open_ = sum(row["log_alpha"] > 0 for row in rows)
-    target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}
-    text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
-    stage.log.info("%d of %d heads kept; log α above 0: %d", kept, kept + sum(not row["kept"] for row in rows), open_)
-    if text:
-        stage.log.warning("%s", text)
-    summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
-    return {**target, **summary, "rows": rows}
 
 
 @stage.command("train", "dev", "output", "records", "state", "gates", optional=("baseline", "like"), settings=Settings)
