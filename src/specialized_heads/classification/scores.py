@@ -72,7 +72,6 @@ def predict(model: Bert, store: TokenStore, removals: Sequence[Removal] = (NOTHI
 
 
 def labels_of(store: TokenStore) -> np.ndarray:
-    """The true labels of a set."""
     return np.asarray(store.target, np.int64)
 
 
@@ -94,7 +93,6 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
 
 
 def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds: int) -> float:
-    """The score of predictions (sentences,); see `compare`."""
     return float(scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0])
 
 

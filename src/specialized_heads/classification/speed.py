@@ -25,20 +25,13 @@ from specialized_heads.training.batching import make_batch
 ROUNDS = 7
 SENTENCES = 256  # per round
 REMOVED = 0.5  # share of the heads
+# By sentences per batch: heads left and in total; sentences per second and the gain over all heads in the same round, each with
+# the lowest and highest of the rounds.
+SPEEDS = ("speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high")
 SCHEMA = pa.schema(
-    [
-        ("sentences", pa.int64()),  # per batch
-        ("heads", pa.int64()),
-        ("total", pa.int64()),  # heads before
-        ("speed", pa.float64()),  # sentences per second
-        ("speed_low", pa.float64()),  # lowest and highest of the rounds
-        ("speed_high", pa.float64()),
-        ("gain", pa.float64()),  # speed against that of all heads in the same round, less 1; missing for these
-        ("gain_low", pa.float64()),
-        ("gain_high", pa.float64()),
-        ("parameters", pa.int64()),
-        ("device", pa.string()),
-    ]
+    dict.fromkeys(("sentences", "heads", "total"), pa.int64())
+    | dict.fromkeys(SPEEDS, pa.float64())
+    | {"parameters": pa.int64(), "device": pa.string()}
 )
 
 

@@ -108,7 +108,6 @@ def write_inputs(
 
 
 def write_vocabulary(path: Path, tokens: list[str], cleaning: Cleaning) -> None:
-    """Write what `read_vocabulary` reads."""
     write_json(path, {**cleaning._asdict(), "tokens": tokens})
 
 

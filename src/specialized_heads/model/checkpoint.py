@@ -87,7 +87,6 @@ def assemble(
 
 
 def network(architecture: Architecture | BertArchitecture, *, dropout: float = 0.0) -> Any:
-    """A model of this architecture, with weights to be set."""
     return (Bert if isinstance(architecture, BertArchitecture) else Transformer)(architecture, dropout=dropout)
 
 

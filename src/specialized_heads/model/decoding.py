@@ -61,7 +61,7 @@ class Cache:
 def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
     """Logits (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends to the cache."""
     b, w = tokens.shape
-    x = model.embed(model.target_embedding, tokens.view(b * w, 1), model.encodings(position, position + 1))
+    x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
         x = layer.sublayer(x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number))
         x = layer.sublayer(x, layer.cross_norm, partial(attend_to_memory, layer, cache=cache, number=number, beam=w))
@@ -100,7 +100,6 @@ class Sentence:
         return len(self.finished) < beam and length < self.limit
 
     def best(self) -> list[int]:
-        """The ids of the best finished hypothesis."""
         return max(self.finished, key=lambda hypothesis: hypothesis[0])[1]
 
 

@@ -72,7 +72,6 @@ class Mask(nn.Module):
 
     @property
     def by_sentence(self) -> bool:
-        """Whether the values differ by sentence."""
         return self.values.dim() == 2
 
     def select(self, sentences: Tensor) -> None:

@@ -143,7 +143,6 @@ class Network(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.parameters()).device
 
     def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
@@ -228,67 +227,50 @@ class Transformer(Network):
         self.decoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.register_buffer("positions", torch.empty(0, a.width), persistent=False)  # encodings, made on demand
 
-    def forward(self, source: Tensor, target: Tensor, activations: Activations | None = None) -> Tensor:
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        activations: Activations | None = None,
+        *,
+        targets: Packing | None = None,
+    ) -> Tensor:
         """Decoder states (B, T, D) for teacher-forced targets, from which `logits` computes the scores of the next token.
 
         Padded ids: the source (B, S) ends in EOS, the target (B, T) begins with the start token. `activations` records what the
-        analysis needs.
+        analysis needs. With the places `targets` of the target's tokens, nothing is computed for padding: states (N, D).
         """
-        memory, attn_mask = self.encode(source, activations)
-        return self.decode(target, memory, attn_mask, activations)
-
-    def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
-        """As `forward`, without padding: the states (N, D) of the target's list of tokens, whose places are `targets`."""
-        pad = self.architecture.tokens.pad
-        sources, attn_mask = Packing(source != pad), padding_mask(source, pad=pad)
-        causal = torch.full((target.shape[1],) * 2, -torch.inf).triu(1)
-        encodings = self.encodings(0, source.shape[1])[sources.position]
-        x = self.embed(self.source_embedding, sources.pack(source, filler=pad), encodings)
-        memory = self.run_encoder(x, Blocks(sources, sources, attn_mask))
-        encodings = self.encodings(0, target.shape[1])[targets.position]
-        x = self.embed(self.target_embedding, targets.pack(target, filler=pad), encodings)
-        return self.run_decoder(x, memory, Blocks(targets, targets, causal), Blocks(targets, sources, attn_mask))
-
-    def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
-        """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
-        x = self.embed(self.source_embedding, source, self.encodings(0, source.shape[1]))
-        attn_mask = padding_mask(source, pad=self.architecture.tokens.pad)
-        return self.run_encoder(x, attn_mask.to(x.dtype), activations), attn_mask
-
-    def decode(
-        self, target: Tensor, memory: Tensor, memory_mask: Tensor, activations: Activations | None = None
-    ) -> Tensor:
-        """Decoder states (B, T, D) for target prefixes (B, T)."""
-        t = target.shape[1]
-        x = self.embed(self.target_embedding, target, self.encodings(0, t))
-        causal = torch.full((t, t), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
-        return self.run_decoder(x, memory, causal, memory_mask.to(x.dtype), activations)
-
-    def run_encoder(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
-        """Layers and final norm alone: memory from the embedded source, both (B, S, D); with `Blocks`, lists of tokens (N, D)."""
-        for layer in self.encoder:
-            x = layer(x, attn_mask, activations)
-        return self.encoder_norm(x)
-
-    def run_decoder(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        causal: Tensor | Blocks,
-        memory_mask: Tensor | Blocks,
-        activations: Activations | None = None,
-    ) -> Tensor:
-        """Layers and final norm alone: states from the embedded target, both (B, T, D); with `Blocks`, lists of tokens (N, D)."""
+        sources = Packing(source != self.architecture.tokens.pad) if targets else None
+        memory, attn_mask = self.encode(source, activations, packing=sources)
+        x = self.embed(self.target_embedding, target, packing=targets)
+        causal = torch.full((target.shape[1],) * 2, -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+        memory_mask = attn_mask.to(x.dtype)
+        if targets:
+            causal, memory_mask = Blocks(targets, targets, causal), Blocks(targets, sources, memory_mask)
         for layer in self.decoder:
             x = layer(x, memory, causal, memory_mask, activations)
         return self.decoder_norm(x)
+
+    def encode(
+        self, source: Tensor, activations: Activations | None = None, *, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Encoder output, called memory, (B, S, D) or with `packing` (N, D); attention mask (B, 1, 1, S) that hides padding."""
+        x = self.embed(self.source_embedding, source, packing=packing)
+        attn_mask = padding_mask(source, pad=self.architecture.tokens.pad)
+        mask = Blocks(packing, packing, attn_mask) if packing else attn_mask.to(x.dtype)
+        for layer in self.encoder:
+            x = layer(x, mask, activations)
+        return self.encoder_norm(x), attn_mask
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores (..., V) of the next token, from decoder states (..., D)."""
         return F.linear(states, self.output_embedding, self.output_bias)
 
-    def embed(self, table: Tensor, ids: Tensor, encodings: Tensor) -> Tensor:
-        """Embeddings of ids (..., T), scaled by √d, plus the encodings of their positions (..., T, D)."""
+    def embed(self, table: Tensor, ids: Tensor, *, start: int = 0, packing: Packing | None = None) -> Tensor:
+        """Embeddings of ids (B, T), scaled by √d, plus the encodings of their positions, from `start` on: (B, T, D) or (N, D)."""
+        encodings = self.encodings(start, start + ids.shape[1])
+        if packing:
+            ids, encodings = packing.pack(ids, filler=self.architecture.tokens.pad), encodings[packing.position]
         x = F.embedding(ids, table)
         if self.architecture.scale_embeddings:
             x = x * math.sqrt(self.architecture.width)
@@ -303,7 +285,6 @@ class Transformer(Network):
         return positions[start:end]
 
     def sinusoids(self, length: int) -> Tensor:
-        """Position encodings (length, D)."""
         a = self.architecture
         how = {"frequency": a.position_frequency, "base": a.position_base, "last": a.position_last}
         return a.position_scale * sinusoids(length, a.width, **how)

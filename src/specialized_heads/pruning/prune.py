@@ -78,7 +78,6 @@ def freeze(model: Transformer, *, scope: str) -> None:
 
 
 def attach_gates(model: Transformer, *, scope: str) -> None:
-    """Put a gate on each head that the scope prunes."""
     for attention in model.attentions(*SCOPES[scope]):
         if attention.heads:
             attention.gate = HardConcrete(len(attention.heads), log_alpha=LOG_ALPHA)

@@ -62,7 +62,6 @@ class Data:
 
 
 def load_data(train: Path, dev: Path) -> Data:
-    """Open the token files of a training and a development set."""
     return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
@@ -332,7 +331,6 @@ class _Run:
 
 
 def _seed(*numbers: int) -> int:
-    """One seed from several numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 

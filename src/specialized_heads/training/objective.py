@@ -37,7 +37,6 @@ class Translation:
     unit = "target tokens"  # what losses are divided by
 
     def units(self, store: TokenStore, sentences: np.ndarray) -> int:
-        """How many units these sentences have."""
         return int((store.target_lengths[sentences] + 1).sum())
 
     def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
@@ -50,7 +49,7 @@ class Translation:
         """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
         if activations is None and model.packs():
             targets = Packing(batch.real(batch.target_out))
-            states = model.forward_packed(batch.source, batch.target_in, targets)
+            states = model(batch.source, batch.target_in, targets=targets)
             labels = targets.pack(batch.target_out, filler=batch.tokens.pad)
         else:
             states = model(batch.source, batch.target_in, activations).flatten(0, 1)
@@ -66,8 +65,6 @@ class Translation:
 
 
 class Classification:
-    """Cross-entropy of the labels."""
-
     unit = "sentences"
 
     def units(self, store: TokenStore, sentences: np.ndarray) -> int:
@@ -129,7 +126,6 @@ def masked_tokens(lengths: np.ndarray) -> np.ndarray:
 
 
 def objective_of(model: Network) -> Translation | Classification | MaskedLanguageModel:
-    """The objective of a translation model, a classifier or a masked language model."""
     if isinstance(model, Bert):
         return Classification() if model.architecture.labels else MaskedLanguageModel(model.architecture)
     return Translation()
@@ -157,7 +153,7 @@ class Lambda:
     lam: float
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Leave λ as it is, after update number `update`."""
+        pass
 
 
 @dataclass

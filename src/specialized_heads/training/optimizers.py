@@ -83,7 +83,6 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update every matrix from its gradient."""
         for group in self.param_groups:
             list(self.map(partial(self._update, rate=group["lr"]), group["params"]))
 

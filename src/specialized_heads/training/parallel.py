@@ -34,7 +34,6 @@ class DistributedContext:
         return self.rank == 0
 
     def all_reduce(self, tensor: Tensor) -> None:
-        """Sum a tensor over all processes, in place."""
         if self.size > 1:
             dist.all_reduce(tensor)
 
