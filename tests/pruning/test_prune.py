@@ -1,6 +1,7 @@
 """Pruning: which weights a scope may change, which heads are removed, and what is recorded; training on after a cut."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from specialized_heads.model.gates import probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune
 from specialized_heads.pruning.criteria import finetune
-from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
+from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows, remark
 from specialized_heads.stage import UserError, read_json, write_file
 from specialized_heads.training import loop
 from specialized_heads.training import train as training
@@ -330,3 +331,41 @@ def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], mon
     assert vars(plan) == vars(expected)
     assert trained == {name for name in gated if not name.endswith("log_alpha")}
     assert data == same
+
+
+# Remarks on gates that failed.
+
+
+def rows(encoder: list[float], cross=(), kept: int | None = None, decided: int = 99) -> list[dict]:
+    """Gates with these log α, open if positive or among the `kept` largest; the first `decided` are decided."""
+    gates = [{"type": "encoder", "log_alpha": value} for value in encoder]
+    gates += [{"type": "cross", "log_alpha": value} for value in cross]
+    for place, row in enumerate(sorted(gates, key=lambda row: -row["log_alpha"])):
+        row["kept"] = row["log_alpha"] > 0 if kept is None else place < kept
+        row["decided"] = place < decided
+    return gates
+
+
+@pytest.mark.parametrize(
+    ("gates", "target", "said"),
+    [
+        (rows([-1.0, 3.0, 2.0]), {"lam": 0.01}, None),
+        (rows([-1.0, 3.0, 2.0, -2.0], kept=2), {"target_heads": 2}, None),
+        (rows([1.0] * 6 + [-2.0] * 4, kept=4), {"target_heads": 4}, None),  # near the number
+        (rows([3.0, 3.0], kept=2), {"target_heads": 2}, None),
+        (rows([-3.0] * 4 + [3.0], decided=4), {"lam": 0.01}, None),  # 80% are decided
+        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, "no gate closed at λ 0.0001.*pruning.heads"),
+        (rows([-3.0, -1.0]), {"lam": 100.0}, "all 2 gates closed at λ 100;.*pruning.heads"),
+        (rows([-3.0, -1.0], [4.0]), {"scope": "all", "lam": 0.02}, "all gates of type encoder.*pruning.heads_all"),
+        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, "the gates hardly moved: log α is at most 0.10"),
+        (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, "the gates hardly moved"),
+        (rows([1.0] * 9 + [-2.0], kept=4), {"target_heads": 4}, "9 of 10 gates were open.*pruning.updates"),
+        (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, "1 of 10 gates.*pruning.updates"),
+        (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, "2 of 3 gates are decided"),
+        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, "all 2 gates closed.*; 0 of 2 gates are decided"),
+    ],
+)
+def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(gates: list[dict], target: dict, said) -> None:
+    usual = {"scope": "encoder", "lam": None, "target_heads": None, "init": 2.0, "updates": "pruning.updates"}
+    found = remark(gates, **(usual | target))
+    assert re.match(said, found) if said else found is None

@@ -1,4 +1,4 @@
-"""Muon against a float64 reference, and which parameters it trains."""
+"""Muon against a float64 reference, which parameters it trains, and the learning rate."""
 
 from collections.abc import Callable
 

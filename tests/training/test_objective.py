@@ -1,12 +1,9 @@
 """Penalty on the gates: control of λ towards a number of heads, and the fixed gates."""
 
-import re
-
 import pytest
 import torch
 
 from specialized_heads.model.gates import HardConcrete, draw
-from specialized_heads.pruning.prune import remark
 from specialized_heads.training.objective import HeadCountController, fix_largest
 
 
@@ -56,41 +53,3 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
         gate.train()
         draw([gate], torch.Generator().manual_seed(1))
         assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()
-
-
-# Remarks on gates that failed.
-
-
-def rows(encoder: list[float], cross=(), kept: int | None = None, decided: int = 99) -> list[dict]:
-    """Gates with these log α, open if positive or among the `kept` largest; the first `decided` are decided."""
-    gates = [{"type": "encoder", "log_alpha": value} for value in encoder]
-    gates += [{"type": "cross", "log_alpha": value} for value in cross]
-    for place, row in enumerate(sorted(gates, key=lambda row: -row["log_alpha"])):
-        row["kept"] = row["log_alpha"] > 0 if kept is None else place < kept
-        row["decided"] = place < decided
-    return gates
-
-
-@pytest.mark.parametrize(
-    ("gates", "target", "said"),
-    [
-        (rows([-1.0, 3.0, 2.0]), {"lam": 0.01}, None),
-        (rows([-1.0, 3.0, 2.0, -2.0], kept=2), {"target_heads": 2}, None),
-        (rows([1.0] * 6 + [-2.0] * 4, kept=4), {"target_heads": 4}, None),  # near the number
-        (rows([3.0, 3.0], kept=2), {"target_heads": 2}, None),
-        (rows([-3.0] * 4 + [3.0], decided=4), {"lam": 0.01}, None),  # 80% are decided
-        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, "no gate closed at λ 0.0001.*pruning.heads"),
-        (rows([-3.0, -1.0]), {"lam": 100.0}, "all 2 gates closed at λ 100;.*pruning.heads"),
-        (rows([-3.0, -1.0], [4.0]), {"scope": "all", "lam": 0.02}, "all gates of type encoder.*pruning.heads_all"),
-        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, "the gates hardly moved: log α is at most 0.10"),
-        (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, "the gates hardly moved"),
-        (rows([1.0] * 9 + [-2.0], kept=4), {"target_heads": 4}, "9 of 10 gates were open.*pruning.updates"),
-        (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, "1 of 10 gates.*pruning.updates"),
-        (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, "2 of 3 gates are decided"),
-        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, "all 2 gates closed.*; 0 of 2 gates are decided"),
-    ],
-)
-def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(gates: list[dict], target: dict, said) -> None:
-    usual = {"scope": "encoder", "lam": None, "target_heads": None, "init": 2.0, "updates": "pruning.updates"}
-    found = remark(gates, **(usual | target))
-    assert re.match(said, found) if said else found is None
