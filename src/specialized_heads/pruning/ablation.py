@@ -13,7 +13,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import undo
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.evaluation.significance import compare
+from specialized_heads.evaluation.score import compare
 from specialized_heads.evaluation.translate import Settings as Decoded
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
