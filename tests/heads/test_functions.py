@@ -1,9 +1,13 @@
-"""Labels of heads, on either side of each threshold."""
+"""Labels of heads, on either side of each threshold; the examples of shapes."""
+
+import doctest
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from specialized_heads.corpus.vocabulary import EOS, PAD
+from specialized_heads.heads import functions, syntactic
 from specialized_heads.heads.functions import (
     Position,
     choosing,
@@ -114,3 +118,9 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     assert counts[0].tolist() == (possible.tolist() if kind != "cross" else [int(counted.sum())] * 13)
     assert counts[1].tolist() == pytest.approx(chance.tolist())
     assert float(chance.sum()) == pytest.approx(int(counted.sum()))
+
+
+@pytest.mark.parametrize("module", [functions, syntactic])
+def test_the_examples_in_docstrings_are_right(module: ModuleType) -> None:
+    failed, attempted = doctest.testmod(module)
+    assert attempted and not failed

@@ -50,7 +50,11 @@ def choosing(kind: str, queries: np.ndarray) -> np.ndarray:
 def expected(kind: str, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The key (B, T) at relative position 0: the query itself, or its place on the diagonal.
 
-    Of the queries that count, from `choosing` (B, T), and the real keys (B, S).
+    Of the queries that count, from `choosing` (B, T), and the real keys (B, S). Three target tokens on a source of six, with EOS:
+
+    >>> queries, keys = np.array([[True] * 3 + [False]]), np.array([[True] * 6 + [False]])
+    >>> expected("cross", queries, keys)[:, :3].tolist()
+    [[1, 3, 5]]
     """
     places = np.broadcast_to(np.arange(queries.shape[1]), queries.shape)
     if kind != "cross":
@@ -70,6 +74,11 @@ def offset_counts(best: np.ndarray, origin: np.ndarray, queries: np.ndarray, *, 
         origin: the key at relative position 0, from `expected` (B, T).
         queries: those that count (B, T).
         reach: largest distance; at least the length of the longest sentence.
+
+    One head on one sentence, whose first query attends to itself, the others to the previous token:
+
+    >>> offset_counts(np.array([[[0, 0, 1]]]), np.array([[0, 1, 2]]), np.array([[True] * 3]), reach=2).tolist()
+    [[0, 2, 1, 0, 0]]
     """
     heads, width = best.shape[1], 2 * reach + 1
     columns = best - origin[:, None] + reach + width * np.arange(heads)[:, None]  # (B, H, T)

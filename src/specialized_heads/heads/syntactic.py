@@ -93,7 +93,14 @@ def piece_shares(
     """Divide pieces among `words`, whose pieces are those of `words_to_pieces`.
 
     For each word and each of its pieces: the fraction of the piece's characters that belong to the word or to a word with the
-    same pieces; 1 for a piece of one word.
+    same pieces; 1 for a piece of one word. In "He didn't", the pieces ▁He, ▁didn, ' and t, as (position, start, end), have the
+    words He, did and n't, which divide ▁didn:
+
+    >>> words, pieces = [(0, 2), (3, 6), (6, 9)], [(0, 0, 2), (1, 3, 7), (2, 7, 8), (3, 8, 9)]
+    >>> words_to_pieces(words, pieces)
+    [[0], [1], [1, 2, 3]]
+    >>> piece_shares(words, pieces, words_to_pieces(words, pieces))
+    [[1.0], [0.75], [0.25, 1.0, 1.0]]
     """
     # A piece can be white space inside a word, without a character of the word.
     overlaps = [
@@ -112,7 +119,12 @@ def piece_shares(
 def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
     """Attention between words (B, H, W, W), from row to column, from that between pieces (B, H, S, S).
 
-    It is zero for padding. Rows need not sum to 1, since EOS and pieces outside words get attention too.
+    It is zero for padding. Rows need not sum to 1, since EOS and pieces outside words get attention too. Here one head has three
+    pieces and EOS; the first word has the pieces 0 and 1, the second piece 2:
+
+    >>> weights = torch.tensor([[[[0.5, 0.25, 0.25, 0.0], [0.0, 0.25, 0.25, 0.5], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]]])
+    >>> word_attention(weights, [Sentence(words=[[0, 1], [2]], shares=[[1.0, 1.0], [1.0]], arcs=[])]).tolist()
+    [[[[0.5, 0.25], [1.0, 0.0]]]]
     """
     pieces, most = weights.shape[-1], max((len(sentence.words) for sentence in sentences), default=0)
     to_word = torch.zeros(len(sentences), pieces, most)
