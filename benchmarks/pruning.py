@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from specialized_heads.evaluation.significance import compare
+from specialized_heads.evaluation.score import compare
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import data

@@ -13,14 +13,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.experiment.sections import Heads
+from specialized_heads.heads.functions import frequency_ranks
 from specialized_heads.heads.measure import measure
-from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.trees import Sentence, align
+from specialized_heads.heads.syntactic import Sentence, align
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.relations import DIRECTIONS, relation_table
@@ -33,13 +32,16 @@ PARTS = ((1, 6), (7, 8), (9, 11), (12, 99))  # words
 HEADS = Heads()
 
 
-def row(model: Transformer, store: TokenStore, sentences: dict[int, Sentence], ranks: Tensor) -> list[str]:
+def row(model: Transformer, store: TokenStore, sentences: dict[int, Sentence], ranks: np.ndarray) -> list[str]:
     """Cells of the table for some sentences: of the rarest token, then of each relation and direction."""
     fixed = relation_table((sentence.arcs for sentence in sentences.values()), HEADS.relations).to_pylist()
     offsets = {(entry["relation"], entry["direction"]): entry["baseline_offset"] for entry in fixed}
-    counted = measure(model, store, sentences, offsets, ranks, HEADS)
+    counted = measure(model, store, sentences, offsets, ranks=ranks, cutoff=HEADS.rare_cutoff)
     rare = sum(int(ranks[store.source_ids(number)].max()) >= HEADS.rare_cutoff for number in range(len(store)))
-    best, chance = counted.shares["rarest"][: len(model.architecture.encoder[0])].max(), rare / counted.share_queries[0]
+    best, chance = (
+        counted.shares["rarest"][: len(model.architecture.encoder[0])].max(),
+        rare / counted.share_queries["rarest"],
+    )
     arcs = counted.arcs.sum(0)
     accuracy, baseline = counted.hits.sum(0) / arcs, counted.fixed.sum(0) / arcs
     margin = (accuracy - baseline).max(0)
@@ -58,7 +60,7 @@ def main() -> None:
         read_parses(study / "parses" / "analysis.parquet"),
     )
     texts = read_table(corpus / "analysis.parquet", columns=["source"])["source"].to_pylist()
-    ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())
+    ranks = frequency_ranks(train.source, vocabulary=bpe.vocab_size())
     relations = [
         f"{relation} {direction_label(relation, direction)}" for relation in HEADS.relations for direction in DIRECTIONS
     ]

@@ -15,7 +15,7 @@ from benchmarks.engine import ours
 from benchmarks.engine.workload import DROPOUT, Size, Workload
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.evaluation.significance import bleu
+from specialized_heads.evaluation.score import bleu
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer, initialise

@@ -13,10 +13,9 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.evaluation import score, significance
-from specialized_heads.evaluation.significance import compare, tokenizer
+from specialized_heads.evaluation import score
+from specialized_heads.evaluation.score import compare, tokenizer
 from specialized_heads.languages import without_region
-from specialized_heads.stage import UserError
 
 REFERENCES = [f"Кот номер {i} видит собаку и {i % 7} больших домов." for i in range(60)]
 GOOD = [line.replace("больших", "малых") if i % 4 == 0 else line for i, line in enumerate(REFERENCES)]
@@ -125,16 +124,6 @@ def test_the_second_model_is_compared_as_the_baseline_is(scored) -> None:
     )
 
 
-@pytest.mark.parametrize("lines", [BAD[:-1], [*BAD, ""], []])
-def test_a_wrong_number_of_lines(scored, lines: list[str]) -> None:
-    with pytest.raises(UserError, match=rf"{len(lines)} lines for 60 sentences"):
-        scored(lines)
-    with pytest.raises(UserError, match=rf"{len(lines)} lines for 60 sentences"):
-        scored(BAD, lines)
-    with pytest.raises(UserError, match=rf"tokenised.txt: {len(lines)} lines for 60 sentences"):
-        scored(BAD, tokenised=lines)
-
-
 def test_empty_and_odd_lines_keep_their_place(scored) -> None:
     odd = ["", "a\u2028b\x0bc\x85d\r", *BAD[2:]]  # characters that some would call line ends
     assert scored(odd)["bleu"] == pytest.approx(sacrebleu.corpus_bleu(odd, [REFERENCES]).score)
@@ -174,8 +163,8 @@ def test_a_single_sentence_is_no_evidence() -> None:
 
 
 def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(monkeypatch) -> None:
-    monkeypatch.setattr(significance, "SAMPLES", 200)
-    monkeypatch.setattr(significance, "resamples", significance.resamples.__wrapped__)  # those of other tests are more
+    monkeypatch.setattr(score, "SAMPLES", 200)
+    monkeypatch.setattr(score, "resamples", score.resamples.__wrapped__)  # those of other tests are more
     systems = [WORST, ENGLISH, NEAR]
     full, [found, mirrored, like], _ = compare(WORSE, systems, ENGLISH, language="en", lowercase=False)
     assert found.low < found.bleu - full < found.high < 0  # it is worse for certain, as p < 0.01 says

@@ -10,7 +10,7 @@ from parallel_text import Pairs, write_pairs
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.heads import examples, maps
+from specialized_heads.heads import maps
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import save
@@ -79,7 +79,7 @@ def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, 
 def test_without_an_example_the_reason_is_there(
     model: Transformer, files: dict[str, Path], analysed, monkeypatch
 ) -> None:
-    monkeypatch.setattr(examples, "EXAMPLE_TOKENS", range(90, 99))
+    monkeypatch.setattr(maps, "EXAMPLE_TOKENS", range(90, 99))
     analysed()
     assert read_json(files["examples"])["kind"].startswith("no sentence of 90 to 98 subwords has a token beyond")
 

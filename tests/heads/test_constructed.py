@@ -14,7 +14,7 @@ import pytest
 import torch
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
-from specialized_heads.heads import analyse, table
+from specialized_heads.heads import analyse
 from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import load_on, save
 from specialized_heads.model.transformer import Transformer, initialise
@@ -166,8 +166,7 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
 def test_with_few_arcs_nothing_is_certain(constructed, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     subjects = corpus.count("nsubj")
     for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
-        for module in (analyse, table):
-            monkeypatch.setattr(module, "LEAST_ARCS", least)
+        monkeypatch.setattr(analyse, "LEAST_ARCS", least)
         rows, report = constructed(encoder=[follow(corpus, "nsubj", to_head=True)])
         assert rows["encoder"][0]["relations"] == ["nsubj_dependent_to_head"]
         assert rows["encoder"][0]["relations_certain"] == certain

@@ -1,13 +1,23 @@
-"""Labels of heads, on either side of each threshold."""
+"""Labels of heads, on either side of each threshold; the examples of shapes."""
+
+import doctest
+from types import ModuleType
 
 import numpy as np
 import pytest
-import torch
 
 from specialized_heads.corpus.vocabulary import EOS, PAD
-from specialized_heads.heads.functions import functions_of
-from specialized_heads.heads.positional import Position, choosing, expected, preferred, visible_counts
-from specialized_heads.heads.rare_words import rare_hits
+from specialized_heads.heads import functions, syntactic
+from specialized_heads.heads.functions import (
+    Position,
+    choosing,
+    expected,
+    frequency_ranks,
+    functions_of,
+    preferred,
+    rare_hits,
+    visible_counts,
+)
 
 NAN = float("nan")
 
@@ -47,14 +57,14 @@ def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(offset: int | None, sha
 
 # Rare words (section 5.3) on argmaxes whose answers are known.
 
-RANKS = torch.arange(20)  # token i is the i-th most frequent
+RANKS = np.arange(20)  # token i is the i-th most frequent
 
 
 def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int]:
     """Hits of one head on one sentence (ids without EOS), which is padded."""
-    ids = torch.tensor([[*source, EOS, PAD, PAD]])
-    queries = torch.tensor([[True] * len(source) + [False] * 3])
-    (first, either), counted = rare_hits(torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
+    ids = np.array([[*source, EOS, PAD, PAD]])
+    queries = np.array([[True] * len(source) + [False] * 3])
+    (first, either), counted = rare_hits(np.array([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
     return int(first[0]), int(either[0]), counted
 
 
@@ -72,11 +82,15 @@ def test_the_rarest_token_and_one_of_the_two_rarest(source: list[int], best: lis
     assert rare(source, best, cutoff=10) == expected
 
 
+def test_the_most_frequent_token_has_rank_0_and_of_equals_the_lower_id() -> None:
+    assert frequency_ranks(np.array([3, 1, 1, 2, 3, 3]), vocabulary=5).tolist() == [3, 1, 2, 0, 4]
+
+
 # Relative positions (section 5.1) and the diagonal of cross-attention, on argmaxes whose answers are known.
 
 
-def real(*lengths: int, size: int = 5) -> torch.Tensor:
-    return torch.arange(size) < torch.tensor(lengths)[:, None]
+def real(*lengths: int, size: int = 5) -> np.ndarray:
+    return np.arange(size) < np.array(lengths)[:, None]
 
 
 def test_of_equal_positions_the_one_that_most_queries_have_is_preferred() -> None:
@@ -94,7 +108,7 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     counted = choosing(kind, queries)
     origin = expected(kind, counted, keys)
     possible, chance = np.zeros(13), np.zeros(13)
-    for row, query in counted.nonzero().tolist():
+    for row, query in np.argwhere(counted).tolist():
         seen = [key for key in range(5) if keys[row, key] and (kind != "decoder" or key <= query)]
         for key in seen:
             offset = key - int(origin[row, query])
@@ -104,3 +118,9 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     assert counts[0].tolist() == (possible.tolist() if kind != "cross" else [int(counted.sum())] * 13)
     assert counts[1].tolist() == pytest.approx(chance.tolist())
     assert float(chance.sum()) == pytest.approx(int(counted.sum()))
+
+
+@pytest.mark.parametrize("module", [functions, syntactic])
+def test_the_examples_in_docstrings_are_right(module: ModuleType) -> None:
+    failed, attempted = doctest.testmod(module)
+    assert attempted and not failed

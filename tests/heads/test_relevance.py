@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.heads.relevance import average, measure
-from specialized_heads.heads.relevance.average import Average, average_relevance, draw, stability
-from specialized_heads.heads.relevance.propagate import Relevance, propagate
-from specialized_heads.heads.relevance.rules import ABSENT, Rule
+from specialized_heads.heads import relevance
+from specialized_heads.heads.propagation import ABSENT, Relevance, Rule, propagate
+from specialized_heads.heads.relevance import Average, average_relevance, draw, stability
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.checkpoint import save
@@ -216,8 +215,8 @@ def leaking(*args, **kwargs) -> list[Relevance]:
 def test_relevance_of_a_set_is_the_mean_of_its_predictions(
     tiny_model, data, floats: int, rule: str, tags: tuple[int, ...], monkeypatch
 ) -> None:
-    monkeypatch.setattr(average, "BATCH_FLOATS", floats)
-    monkeypatch.setattr(average, "propagate", leaking)
+    monkeypatch.setattr(relevance, "BATCH_FLOATS", floats)
+    monkeypatch.setattr(relevance, "propagate", leaking)
     model = tiny_model()
     model.keep_heads(PRUNED)
     data = replace(data, tokens=replace(data.tokens, target_tags=tags))  # the first target tokens are tags then
@@ -265,7 +264,7 @@ def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model
         results[0].heads["cross", 1] = heads
         return results
 
-    monkeypatch.setattr(average, "propagate", broken)
+    monkeypatch.setattr(relevance, "propagate", broken)
     with pytest.raises(UserError, match="epsilon: the relevance of cross layer 2 is not finite"):
         whole(tiny_model(), data, "epsilon")
 
@@ -298,7 +297,7 @@ def test_drawn_steps_are_spread_over_sentences_and_positions(many: TokenStore) -
 @pytest.mark.parametrize("floats", [1, 1_000, 1_000_000], ids=["step by step", "in pieces", "all at once"])
 def test_drawn_steps_have_the_relevance_that_they_have_alone(tiny_model, many, floats: int, monkeypatch) -> None:
     """Batches of steps of many sentences, cut after the last one drawn, against one sentence at a time, by every rule."""
-    monkeypatch.setattr(average, "BATCH_FLOATS", floats)
+    monkeypatch.setattr(relevance, "BATCH_FLOATS", floats)
     model, rules = tiny_model(), ["z_plus", "alpha_beta", "epsilon"]
     averages = whole(model, many, *rules, predictions=150)
     sentence, position = draw(many.target_lengths + 1, number=150, seed=1)
@@ -369,7 +368,7 @@ def test_the_table_has_every_head_and_every_rule(tiny_model, token_file, call, t
     dev = token_file("dev", [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
     save(model, weights, training={})
     settings = {"rules": rules, "predictions": 7, "seed": 3, "device": "cpu"}
-    call(measure, settings=settings, model=weights, dev=dev, output=output, report=described)
+    call(relevance, settings=settings, model=weights, dev=dev, output=output, report=described)
     table, report = pq.read_table(output), read_json(described)
     columns = [name for rule in rules for name in (rule, f"{rule}_error")]
     assert table.column_names == ["type", "layer", "head", *columns]

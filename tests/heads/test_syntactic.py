@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.heads.syntactic import arc_hits, bootstrap_intervals, word_attention
+from specialized_heads.heads.syntactic import Sentence, arc_hits, bootstrap_intervals, word_attention
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 # Three words: pieces 0; 1 and 2; 3. Piece 4 is EOS.
@@ -21,32 +21,32 @@ PIECES = [
 OFFSETS = dict(zip(itertools.product(("nsubj", "obj", "amod"), DIRECTIONS), (-1, 1, 1, -2, None, None)))
 
 
-def whole(words: list[list[int]]) -> list[list[float]]:
-    """Shares of words that share no pieces."""
-    return [[1.0] * len(pieces) for pieces in words]
+def whole(words: list[list[int]], arcs: list[Arc] | None = None) -> Sentence:
+    """A sentence of words that share no pieces."""
+    return Sentence(words, [[1.0] * len(pieces) for pieces in words], arcs or [])
 
 
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
-    words = word_attention(torch.tensor([[PIECES]]), [WORDS], [whole(WORDS)])[0]
+    words = word_attention(torch.tensor([[PIECES]]), [whole(WORDS)])[0]
     expected = [[0.1, 0.4, 0.3], [0.3, 0.15, 0.5], [0.0, 0.0, 0.1]]
     assert torch.allclose(words, torch.tensor([expected]))
 
 
 def test_a_piece_of_two_words_is_divided() -> None:
-    words = word_attention(torch.tensor([[PIECES]]), [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]])[0]
+    sentence = Sentence([[0, 1], [1, 2]], [[1.0, 0.75], [0.25, 1.0]], [])
+    words = word_attention(torch.tensor([[PIECES]]), [sentence])[0]
     # Mean of rows 0 and 1: 0.35, 0.1 and 0.15 on pieces 0, 1 and 2.
     assert torch.allclose(words[0, 0], torch.tensor([0.35 + 0.075, 0.025 + 0.15]))
 
 
 def test_of_words_with_the_same_pieces_either_is_right() -> None:
-    words = [[0], [1], [1], [2, 3]]  # "de" and "le" of "du" are piece 1
     weights = torch.zeros(1, 1, 5, 5)
     weights[..., 1] = 0.4
     weights[..., 2] = weights[..., 3] = 0.15
-    attention = word_attention(weights, [words], [whole(words)])
     arcs = [Arc("case", head=3, dependent=1), Arc("det", head=3, dependent=2), Arc("nmod", head=0, dependent=3)]
     offsets = dict.fromkeys(itertools.product(("case", "det", "nmod"), DIRECTIONS))
-    hits = arc_hits(attention, [words], [arcs], offsets)[0]
+    sentences = [whole([[0], [1], [1], [2, 3]], arcs)]  # "de" and "le" of "du" are piece 1
+    hits = arc_hits(word_attention(weights, sentences), sentences, offsets)[0]
     assert hits[0, 0, :, 0].tolist() == [1, 1, 0]
 
 
@@ -57,7 +57,7 @@ def test_arcs_that_are_hit() -> None:
     attention[:, 1, [0, 1, 2], [2, 0, 1]] = 1.0
     arcs = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
     arcs += [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
-    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]] * 2, [arcs, []], OFFSETS)
+    hits, fixed, counts = arc_hits(attention, [whole([[0], [1], [2]], own) for own in (arcs, [])], OFFSETS)
     assert counts.tolist() == [[[1, 1], [1, 1], [2, 2]], [[0, 0]] * 3]
     assert hits[0, 0].tolist() == [[0, 1], [1, 0], [1, 1]]  # head to dependent, dependent to head
     assert hits[0, 1].tolist() == [[1, 0], [0, 1], [1, 1]]

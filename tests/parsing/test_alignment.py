@@ -12,7 +12,7 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.corpus.vocabulary import UNKNOWN
-from specialized_heads.heads.trees import align, piece_shares
+from specialized_heads.heads.syntactic import align, piece_shares
 from specialized_heads.parsing import alignment
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word

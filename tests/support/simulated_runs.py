@@ -20,7 +20,7 @@ from specialized_heads.classification.scores import predict
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.heads import maps
-from specialized_heads.heads.relevance.average import average_relevance
+from specialized_heads.heads.relevance import average_relevance
 from specialized_heads.model import bert, checkpoint, devices
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.decoding import translate_all

@@ -14,7 +14,7 @@ use rule computing as relevance with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/relevance_{model}_seed{seed}.tsv"
     params:
-        **stage("heads.relevance.measure", stages.relevance),
+        **stage("heads.relevance", stages.relevance),
 
 
 use rule computing as analyse_heads with:

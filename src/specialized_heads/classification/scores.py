@@ -6,7 +6,7 @@ counts of subwords, of each segment separately, with the L2 penalty whose score 
 
 A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All follow from the
 counts of pairs (label, prediction), so a resample costs one product of matrices. p-values and intervals of
-differences are those of `evaluation.significance`, by paired bootstrap.
+differences are those of `evaluation.score`, by paired bootstrap.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from scipy.special import log_softmax, softmax
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation.significance import resamples, significance
+from specialized_heads.evaluation.score import resamples, significance
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.devices import matmul_precision

@@ -1,8 +1,12 @@
 """Stage: all measurements of the heads of one model, one row per head (sections 4 and 5).
 
 Relevance comes from the relevance stage, on the development set; everything else from attention maps on the analysis set. The
-functions of section 5 are those of encoder heads; of these, decoder and cross-attention heads only have a position.
+functions of section 5 are those of encoder heads; of these, decoder and cross-attention heads only have a position. docs/heads.md
+describes every column.
 """
+
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,19 +15,104 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.experiment.sections import Heads
-from specialized_heads.heads.examples import examples
-from specialized_heads.heads.functions import LEAST_ARCS
-from specialized_heads.heads.measure import measure
-from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.shares import SHARES
-from specialized_heads.heads.table import head_rows, read_relevance, table_schema
-from specialized_heads.heads.trees import align
+from specialized_heads.heads.functions import (
+    LEAST_ARCS,
+    NEIGHBOURS,
+    OF_TOKENS,
+    frequency_ranks,
+    functions_of,
+    preferred,
+    share_at,
+)
+from specialized_heads.heads.maps import examples, head_numbers
+from specialized_heads.heads.measure import Counted, measure
+from specialized_heads.heads.syntactic import ENDINGS, align, bootstrap_intervals, score_names
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.tables import read_columns, write_table
+from specialized_heads.tables import HEAD, read_columns, read_table, write_table
+
+
+def table_schema(relations: list[str]) -> pa.Schema:
+    """Columns of `heads/<model>.parquet`, for these relations."""
+    columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
+    measured = ("relevance", "relevance_error", "confidence", "entropy", "output_norm", "eos_weight")
+    columns += [(name, pa.float64()) for name in measured]
+    columns += [("positional_offset", pa.int32())]
+    columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
+    columns += [(f"share_{offset:+d}", pa.float64()) for offset in NEIGHBOURS]
+    for relation, names in zip(relations, score_names(relations)):
+        columns += [(f"{relation}_arcs", pa.int64())]
+        columns += [(name + ending, pa.float64()) for name in names for ending in ENDINGS]
+    columns += [(name, pa.float64()) for function in OF_TOKENS for name in function.columns]
+    columns += [(name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")]
+    return pa.schema(columns)
+
+
+def read_relevance(path: Path) -> dict[tuple[str, int, int], tuple[float, float]]:
+    """Read a table of the relevance stage: by the first rule, the relevance of each (type, layer, head) and its error."""
+    table = read_table(path)
+    rule = next(name for name in table.column_names if name not in HEAD)
+    columns = (table[name].to_pylist() for name in (*HEAD, rule, f"{rule}_error"))
+    return {(kind, layer, head): found for kind, layer, head, *found in zip(*columns)}
+
+
+def head_rows(
+    model: Transformer,
+    counted: Counted,
+    relevance: dict[tuple[str, int, int], tuple[float, float]],
+    relations: list[str],
+    *,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """One row per head, in the order of the attention types."""
+    syntax = syntactic_columns(counted, relations, seed=seed)
+    names = score_names(relations)
+    enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
+    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}  # the decoder sees no next token
+    rows = []
+    for kind, of_type in counted.types.items():
+        means, (possible, chance) = of_type.means(), of_type.visible
+        for number, (layer, head) in enumerate(head_numbers(model, kind)):
+            counts = of_type.offsets[number]
+            place = preferred(kind, counts, possible)
+            row = {"type": kind, "layer": layer, "head": head}
+            row |= dict(zip(("relevance", "relevance_error"), relevance[kind, layer, head]))
+            row |= {column: values[number] for column, values in means.items()}
+            row |= {"positional_offset": place.offset, "positional_share": place.share}
+            if place.offset is not None:
+                row["positional_chance"] = share_at(kind, place.offset, chance, possible)
+            if kind != "cross":
+                row["positional_share_raw"] = place.share_raw
+            row |= {f"share_{offset:+d}": share_at(kind, offset, counts, possible) for offset in neighbours[kind]}
+            margins = {}
+            if kind == "encoder":
+                row |= syntax[number] | {column: shares[number] for column, shares in counted.shares.items()}
+                margins = {name: row[f"{name}_margin"] for name in names.flat}
+            row["functions"], syntactic = functions_of(kind, place, margins=margins, shares=row)
+            if kind == "encoder":
+                # On other sentences too the head would beat the fixed offset; not corrected for the number of heads.
+                certain = [name for name in syntactic if name in enough and row[f"{name}_margin_low"] > 0]
+                row |= {"relations": syntactic, "relations_certain": certain}
+            rows.append(row)
+    return rows
+
+
+def syntactic_columns(counted: Counted, relations: list[str], *, seed: int) -> list[dict[str, float]]:
+    """The columns of section 5.2, one dictionary per encoder head."""
+    heads = counted.hits.shape[1]
+    if not heads:  # all encoder heads are pruned
+        return []
+    scores = bootstrap_intervals(counted.hits, counted.fixed, counted.arcs, seed=seed)
+    names = score_names(relations)
+    arcs = {f"{relation}_arcs": int(number) for relation, number in zip(relations, counted.arcs.sum(0)[:, 0])}
+    return [
+        arcs | {name + end: float(x) for end in scores for name, x in zip(names.flat, scores[end][head].flat)}
+        for head in range(heads)
+    ]
 
 
 class Settings(stage.Section):
@@ -50,27 +139,28 @@ def main(files: stage.Files, settings: Settings) -> None:
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, bpe)
     tags = len(store.tokens.source_tags)
-    sentences, left_out = align(parses, texts, bpe, settings.heads.relations, processed=processed, tags=tags)
+    relations, cutoff = settings.heads.relations, settings.heads.rare_cutoff
+    sentences, left_out = align(parses, texts, bpe, relations, processed=processed, tags=tags)
     if not sentences:
         raise stage.UserError(f"{files.parses}: no tree can be aligned with {files.text}; parse that text again")
-    fixed = relation_table((sentence.arcs for sentence in sentences.values()), settings.heads.relations)
+    fixed = relation_table((sentence.arcs for sentence in sentences.values()), relations)
     offsets = {(row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()}
-    ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())
+    ranks = frequency_ranks(train.source, vocabulary=bpe.vocab_size())
     pieces = [bpe.id_to_piece(number) for number in range(bpe.vocab_size())]
-    counted = measure(model, store, sentences, offsets, ranks, settings.heads, pieces)
-    rows = head_rows(model, counted, relevance, settings.heads, seed=settings.seed)
-    arcs = dict(zip(settings.heads.relations, counted.arcs.sum(0)[:, 0].tolist()))
+    counted = measure(model, store, sentences, offsets, ranks=ranks, pieces=pieces, cutoff=cutoff)
+    rows = head_rows(model, counted, relevance, relations, seed=settings.seed)
+    arcs = dict(zip(relations, counted.arcs.sum(0)[:, 0].tolist()))
     if absent := [relation for relation, number in arcs.items() if not number]:
         stage.log.warning("%s: no arc of %s", files.parses, explain_absent(absent, parses.values()))
-    schema = table_schema(settings.heads.relations)
-    write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
-    stage.write_json(files.examples, examples(model, store, bpe, ranks, counted, settings.heads))
+    write_table(files.output, pa.Table.from_pylist(rows, schema=table_schema(relations)))
+    kept = examples(model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"])
+    stage.write_json(files.examples, kept)
     report = {
         "sentences": len(texts),
         "parsed": len(parses),
         "aligned": len(sentences),
-        "queries": counted.queries,
-        "share_queries": {share.columns[0]: n for share, n in zip(SHARES, counted.share_queries, strict=True)},
+        "queries": {kind: of_type.queries for kind, of_type in counted.types.items()},
+        "share_queries": counted.share_queries,
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
         "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < LEAST_ARCS],

@@ -1,4 +1,4 @@
-"""Attention maps of all heads, batch by batch, and their argmaxes.
+"""Attention maps of all heads, batch by batch, their argmaxes, and the maps that figure 5 shows.
 
 Statistics exclude EOS, on which heads often park their attention (section 4), and tags such as that of a language. The heads of
 one type are stacked over layers, so pruned models with their uneven layers need no special case.
@@ -8,12 +8,15 @@ Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.heads.functions import BY_NAME, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.transformer import Transformer
@@ -21,6 +24,8 @@ from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
 
 FLOATS = 8_000_000  # about the most in the maps of one type of a batch; the C library clears larger memory at each use
+EXAMPLES = 3  # sentences kept for figure 5
+EXAMPLE_TOKENS = range(8, 15)  # their lengths in subwords, so that a map can be read
 
 
 @dataclass(frozen=True)
@@ -111,3 +116,55 @@ def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
     """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the first."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)
+
+
+def examples(
+    model: Transformer,
+    store: TokenStore,
+    bpe: SentencePieceProcessor,
+    *,
+    ranks: np.ndarray,
+    cutoff: int,
+    shares: np.ndarray,
+) -> dict[str, Any]:
+    """Maps for figure 5: the head that attends most to the rarest token, on the first sentences of readable length that have one.
+
+    Args:
+        ranks: of the source tokens by frequency (V,); a token of `cutoff` or beyond is rare.
+        shares: of the argmaxes of each encoder head on the rarest token (H,).
+
+    Returns:
+        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the lowest layer, or why
+        there is no example; `score`, its share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its
+        rarest token.
+    """
+    heads = head_numbers(model, "encoder")
+    none = {"layer": None, "head": None, "score": None, "sentences": []}
+    if not heads:
+        return none | {"kind": "no encoder head is left"}
+    rarest = {}  # by sentence
+    for number in range(len(store)):
+        ids = store.source_ids(number)
+        if len(ids) in EXAMPLE_TOKENS and ranks[ids].max() >= cutoff:
+            rarest[number] = int(ranks[ids].argmax())
+        if len(rarest) == EXAMPLES:
+            break
+    if not rarest:
+        length = "" if np.isnan(shares).all() else f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
+        return none | {"kind": f"no sentence{length} has a token beyond heads.rare_cutoff"}
+    passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
+    lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
+    best = int(np.argmax(shares if passed else np.where(lowest, shares, -1.0)))
+    picked = store.select(list(rarest))
+    attention = [weights["encoder"][best] for weights in of_sentences(model, picked)]
+    sentences = [
+        {
+            "tokens": [bpe.id_to_piece(int(i)) for i in picked.source_ids(number)] + ["</s>"],
+            "attention": [[round(float(weight), 6) for weight in line] for line in attention[number]],
+            "rarest": place,
+        }
+        for number, place in enumerate(rarest.values())
+    ]
+    layer, head = heads[best]
+    kind = RARE_WORDS if passed else "best of its layer"
+    return {"layer": layer, "head": head, "kind": kind, "score": float(shares[best]), "sentences": sentences}

@@ -1,21 +1,30 @@
 """Syntactic heads: does an attention head attend from a word to its syntactic head or dependent (section 5.2)?
 
-Attention between subwords becomes attention between words: attention to a word is the sum over its pieces, attention from a
-word the mean over its pieces. A piece that several words share is divided among them. A head is
-right on an arc if it attends most to the word at the other end, or to a word with the same pieces. Each relation counts in
-both directions, each compared with the best fixed offset.
+Trees are aligned with the subwords of a model, and attention between subwords becomes attention between words: attention to a
+word is the sum over its pieces, attention from a word the mean over its pieces. A head is right on an arc if it attends most to
+the word at the other end. Each relation counts in both directions, each compared with the best fixed offset.
+
+Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and "n't". A shared piece is divided
+among its words in proportion to their characters in it. Words with the same pieces (both words of "don't" in one piece, the
+words of a multi-word token) are indistinguishable to attention: each gets the attention that they have together, and arcs
+between them are left out, because a head that finds one also finds the other.
 
 Shapes: B sentences, H heads, S pieces (EOS and padding included), W words of the longest sentence, R relations.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
-from specialized_heads.parsing.relations import DIRECTIONS, Arc
+from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
+from specialized_heads.parsing.relations import DIRECTIONS, Arc, arcs
+from specialized_heads.parsing.words import Word
 
 SAMPLES = 1000  # resamples of sentences
 RESAMPLES = 100  # held at once; bounds the memory
@@ -29,41 +38,114 @@ def score_names(relations: Sequence[str]) -> np.ndarray:
     return np.array([[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations])
 
 
-def word_attention(weights: Tensor, words: Sequence[list[list[int]]], shares: Sequence[list[list[float]]]) -> Tensor:
-    """Attention between words.
+@dataclass(frozen=True)
+class Sentence:
+    """A parsed sentence.
+
+    words: the pieces of each word.
+    shares: the word's share in each of these pieces, above 0 and at most 1.
+    arcs: of the configured relations, between words with different pieces.
+    """
+
+    words: list[list[int]]
+    shares: list[list[float]]
+    arcs: list[Arc]
+
+
+def align(
+    parses: dict[int, list[Word]],
+    texts: list[str],
+    bpe: SentencePieceProcessor,
+    relations: list[str],
+    *,
+    processed: list[str] | None = None,
+    tags: int = 0,
+) -> tuple[dict[int, Sentence], Counter[str]]:
+    """Align parses of `texts` with subwords.
 
     Args:
-        weights: attention between pieces (B, H, S, S).
-        words: per sentence and word, the numbers of its pieces.
-        shares: the word's share in each of these pieces, as in `trees.Sentence`.
+        processed: the sentences as BPE sees them; None: `texts`.
+        tags: tokens before the pieces of every sentence.
 
     Returns:
-        (B, H, W, W), from row to column; zero for padding. Rows need not sum to 1, since EOS and pieces outside words get
-        attention too.
+        the aligned sentences, and the number of arcs of each relation left out of them. A sentence is not aligned if its two
+        texts disagree or one of its words has no piece.
     """
-    pieces, most = weights.shape[-1], max(map(len, words), default=0)
-    to_word = torch.zeros(len(words), pieces, most)
-    from_ = torch.zeros(len(words), most, pieces)
-    received = [(b, w, p) for b, row in enumerate(words) for w, word in enumerate(row) for p in word]
-    b, w, p = torch.tensor(received, dtype=torch.long).reshape(-1, 3).T
-    to_word[b, p, w] = torch.tensor([share for row in shares for word in row for share in word], dtype=torch.float)
-    from_[b, w, p] = 1.0
+    sentences, left_out = {}, Counter[str]()
+    for number, words in parses.items():
+        spans = raw_piece_spans(bpe, (processed or texts)[number], texts[number])
+        if spans is None:
+            continue
+        pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
+        if all(pieces):
+            shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
+            all_arcs = arcs(words, relations)
+            kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
+            left_out.update(Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept))
+            pieces = [[tags + piece for piece in word] for word in pieces]
+            sentences[number] = Sentence(pieces, shares, kept)
+    return sentences, left_out
+
+
+def piece_shares(
+    word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]], words: Sequence[list[int]]
+) -> list[list[float]]:
+    """Divide pieces among `words`, whose pieces are those of `words_to_pieces`.
+
+    For each word and each of its pieces: the fraction of the piece's characters that belong to the word or to a word with the
+    same pieces; 1 for a piece of one word. In "He didn't", the pieces ▁He, ▁didn, ' and t, as (position, start, end), have the
+    words He, did and n't, which divide ▁didn:
+
+    >>> words, pieces = [(0, 2), (3, 6), (6, 9)], [(0, 0, 2), (1, 3, 7), (2, 7, 8), (3, 8, 9)]
+    >>> words_to_pieces(words, pieces)
+    [[0], [1], [1, 2, 3]]
+    >>> piece_shares(words, pieces, words_to_pieces(words, pieces))
+    [[1.0], [0.75], [0.25, 1.0, 1.0]]
+    """
+    # A piece can be white space inside a word, without a character of the word.
+    overlaps = [
+        [max(1, min(end, piece_spans[p][2]) - max(start, piece_spans[p][1])) for p in pieces]
+        for (start, end), pieces in zip(word_spans, words, strict=True)
+    ]
+    whole: Counter[int] = Counter()
+    alike: Counter[tuple[tuple[int, ...], int]] = Counter()
+    for pieces, characters in zip(words, overlaps, strict=True):
+        for piece, number in zip(pieces, characters, strict=True):
+            whole[piece] += number
+            alike[tuple(pieces), piece] += number
+    return [[alike[tuple(pieces), piece] / whole[piece] for piece in pieces] for pieces in words]
+
+
+def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
+    """Attention between words (B, H, W, W), from row to column, from that between pieces (B, H, S, S).
+
+    It is zero for padding. Rows need not sum to 1, since EOS and pieces outside words get attention too. Here one head has three
+    pieces and EOS; the first word has the pieces 0 and 1, the second piece 2:
+
+    >>> weights = torch.tensor([[[[0.5, 0.25, 0.25, 0.0], [0.0, 0.25, 0.25, 0.5], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]]])
+    >>> word_attention(weights, [Sentence(words=[[0, 1], [2]], shares=[[1.0, 1.0], [1.0]], arcs=[])]).tolist()
+    [[[[0.5, 0.25], [1.0, 0.0]]]]
+    """
+    pieces, most = weights.shape[-1], max((len(sentence.words) for sentence in sentences), default=0)
+    to_word = torch.zeros(len(sentences), pieces, most)
+    from_ = torch.zeros(len(sentences), most, pieces)
+    for b, sentence in enumerate(sentences):
+        w = [word for word, own in enumerate(sentence.words) for _ in own]
+        p = [piece for own in sentence.words for piece in own]
+        to_word[b, p, w] = torch.tensor([share for own in sentence.shares for share in own])
+        from_[b, w, p] = 1.0
     from_ /= from_.sum(-1, keepdim=True).clamp(min=1.0)
     return from_[:, None] @ weights @ to_word[:, None]
 
 
 def arc_hits(
-    attention: Tensor,
-    words: Sequence[list[list[int]]],
-    arcs: Sequence[list[Arc]],
-    offsets: dict[tuple[str, str], int | None],
+    attention: Tensor, sentences: Sequence[Sentence], offsets: dict[tuple[str, str], int | None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count the arcs that each head gets right, and those that the fixed offsets get right, per sentence.
 
     Args:
         attention: between words (B, H, W, W).
-        words: per sentence, the pieces of each word; finding a word with the same pieces as the target is right.
-        arcs: of each sentence.
+        sentences: their trees (B); finding a word with the same pieces as the target is right.
         offsets: the fixed offset by relation and direction, for each of the R relations; None without arcs.
 
     Returns:
@@ -71,21 +153,21 @@ def arc_hits(
         `parsing.relations.DIRECTIONS`.
     """
     relations = list(dict.fromkeys(relation for relation, _ in offsets))
-    sentences, heads, most = attention.shape[:3]
-    hits = np.zeros((sentences, heads, len(relations), 2), dtype=np.int32)
-    fixed = np.zeros((sentences, len(relations), 2), dtype=np.int32)
-    counts = np.zeros((sentences, len(relations), 2), dtype=np.int32)
+    batch, heads, most = attention.shape[:3]
+    hits = np.zeros((batch, heads, len(relations), 2), dtype=np.int32)
+    fixed = np.zeros((batch, len(relations), 2), dtype=np.int32)
+    counts = np.zeros((batch, len(relations), 2), dtype=np.int32)
     rows = [
-        (sentence, relations.index(arc.relation), arc.head, arc.dependent)
-        for sentence, sentence_arcs in enumerate(arcs)
-        for arc in sentence_arcs
+        (number, relations.index(arc.relation), arc.head, arc.dependent)
+        for number, sentence in enumerate(sentences)
+        for arc in sentence.arcs
         if arc.relation in relations
     ]
     if rows:
         sentence, relation, head, dependent = np.array(rows).T
-        first = np.tile(np.arange(most), (sentences, 1))  # per word, the first one with the same pieces
-        for row, pieces_of in enumerate(words):
-            first[row, : len(pieces_of)] = [pieces_of.index(pieces) for pieces in pieces_of]
+        first = np.tile(np.arange(most), (batch, 1))  # per word, the first one with the same pieces
+        for row, own in zip(first, (each.words for each in sentences), strict=True):
+            row[: len(own)] = [own.index(pieces) for pieces in own]
         best = attention.argmax(-1).numpy()  # (B, H, W); ties go to the first word, so never to padding
         np.add.at(counts, (sentence, relation), 1)
         for d, (looking, target) in enumerate(((head, dependent), (dependent, head))):

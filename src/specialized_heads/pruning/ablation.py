@@ -25,7 +25,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import undo
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation.significance import compare
+from specialized_heads.evaluation.score import compare
 from specialized_heads.evaluation.translate import Settings as Decoded
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, Architecture, Head, heads_of

@@ -10,6 +10,7 @@ Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it
 
 import textwrap
 from contextlib import AbstractContextManager
+from itertools import cycle
 from typing import NamedTuple
 
 import matplotlib.style
@@ -64,8 +65,12 @@ SHEET = {
 }
 
 
-# How the cells of each head function are filled: arguments of a patch.
-FUNCTIONS = {function.name: {"facecolor": function.colour, "hatch": function.hatch} for function in functions.FUNCTIONS}
+# How the cells of each head function are filled: arguments of a patch. A function of one's own takes the next fill.
+FILLS = (("#5AA2E0", "/////"), ("#E8743B", "-----"), ("#F3D34A", "xxxxx"), ("#AC7C64", "ooooo"), ("#8894A0", "....."))
+FUNCTIONS = {
+    function.name: {"facecolor": colour, "hatch": hatch}
+    for function, (colour, hatch) in zip(functions.FUNCTIONS, cycle(FILLS))
+}
 FUNCTIONS |= {"other": {"facecolor": "#E0E0E0", "hatch": ""}}
 
 

@@ -24,7 +24,7 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
-from specialized_heads.heads.trees import align
+from specialized_heads.heads.syntactic import align
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Transformer

@@ -30,7 +30,10 @@ FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))  # P(open) o
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
-LOOKS = {each.name: {"marker": look.marker, "color": each.colour} for each, look in zip(FUNCTIONS, style.SERIES)}
+LOOKS = {
+    each.name: {"marker": look.marker, "color": style.FUNCTIONS[each.name]["facecolor"]}
+    for each, look in zip(FUNCTIONS, style.SERIES)
+}
 ALIAS = {"diagonal": "positional"}  # what is a diagonal in cross-attention is a position elsewhere
 
 

@@ -6,7 +6,7 @@ Functions and relevance are those of encoder heads, as in the paper.
 import numpy as np
 import pandas as pd
 
-from specialized_heads.heads.functions import BY_NAME, POSITIONAL, RARE_WORDS
+from specialized_heads.heads.functions import BY_NAME, POSITIONAL
 from specialized_heads.parsing.relations import canonical
 from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
@@ -151,11 +151,14 @@ def second_of_layer_1(evidence: Evidence) -> Measured:
     return mean_of(shares, bounds=SHARES, note="" if len(shares) > 1 else "one baseline has no interval")
 
 
-def relevance_and_confidence(evidence: Evidence, *, column: str = "relevance") -> Measured:
-    """Spearman's correlation of relevance and confidence within encoder layers, without the exception in the first."""
+def relevance_and_confidence(evidence: Evidence, *, exception: str, column: str = "relevance") -> Measured:
+    """Spearman's correlation of relevance and confidence within encoder layers.
+
+    Left out is the most relevant head of layer 1 if it has the function `exception`.
+    """
     heads = _relevant(evidence, column).dropna(subset="confidence")
     top = _best(heads[heads["layer"] == 1], column)
-    return _correlation(heads.drop(top.index[have(top, RARE_WORDS)]), column, "confidence")
+    return _correlation(heads.drop(top.index[have(top, exception)]), column, "confidence")
 
 
 def _correlation(heads: pd.DataFrame, one: str, other: str) -> Measured:
@@ -166,15 +169,15 @@ def _correlation(heads: pd.DataFrame, one: str, other: str) -> Measured:
     return mean_of(values, within=within, n=len(heads), of="heads", note=note, bounds=DIFFERENCES)
 
 
-def exception_of_layer_1(evidence: Evidence) -> Measured:
+def exception_of_layer_1(evidence: Evidence, *, function: str) -> Measured:
     """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads.
 
-    The exception is a rare-words head, so only first layers with such a head count.
+    Only first layers with a head of this function count.
     """
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
-    first = first[first["seed"].isin(first.loc[have(first, RARE_WORDS), "seed"])]
-    require(len(first), "the exception needs a rare-words head in the first layer")
+    first = first[first["seed"].isin(first.loc[have(first, function), "seed"])]
+    require(len(first), f"the exception needs a {function.replace(' ', '-')} head in the first layer")
     top = _best(first, "relevance")
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()

@@ -1,17 +1,25 @@
-"""Relevance of each head averaged over generation steps of a set: its error, how well it is conserved, and how stable it is."""
+"""Stage: the relevance of every head of one model, averaged over predictions for the development set (section 4).
+
+The table has one row per head and, for each rule, the mean and its standard error, `<rule>_error`. The report has the number of
+predictions, and for each rule its conservation (the median and largest deviation from 1 of the relevance that arrives at each
+level) and its stability between random halves of the set. All rules have the same predictions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import torch
 
-from specialized_heads.corpus.tokens import TokenStore, cut
-from specialized_heads.heads.relevance.propagate import Relevance, propagate
-from specialized_heads.heads.relevance.rules import Rule
+from specialized_heads import stage
+from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
+from specialized_heads.heads.maps import head_numbers
+from specialized_heads.heads.propagation import Relevance, Rule, propagate
 from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import UserError, progress
+from specialized_heads.tables import HEAD, write_table
 from specialized_heads.training.batching import make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
@@ -61,7 +69,7 @@ def average_relevance(
     floats = BATCH_FLOATS if model.device.type == "cpu" else GPU_BATCH_FLOATS
     pieces = cut(longest[sentence], np.arange(len(sentence)), floats // widest)
     parts = []
-    for piece in progress(pieces, what="relevance", unit="batch"):
+    for piece in stage.progress(pieces, what="relevance", unit="batch"):
         sentences, rows = np.unique(sentence[piece], return_inverse=True)
         batch = make_batch(store, sentences)
         # No step sees what follows its prefix.
@@ -107,7 +115,7 @@ def summarise(
     for kind, layer in keys:
         relevance = torch.cat([part.heads[kind, layer] for part in parts]).double().cpu().numpy()
         if not np.isfinite(relevance).all():
-            raise UserError(
+            raise stage.UserError(
                 f"heads.relevance_rules: {rule}: the relevance of {kind} layer {layer + 1} is not finite; choose another rule"
             )
         scale = np.abs(relevance).sum(1, keepdims=True)
@@ -143,3 +151,32 @@ def stability(average: Average) -> dict[str, list[dict[str, float]]]:
         first, second = means.argmax(-1)
         rows[kind].append({"layer": layer + 1, "top_head": (first == second).mean()})
     return rows
+
+
+class Settings(stage.Section):
+    rules: list[str]
+    predictions: int
+    seed: int
+    device: str
+
+
+@stage.command("model", "dev", "output", "report", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    model = load_on(files.model, settings.device)
+    dev = load_tokens(files.dev)
+    averages = average_relevance(model, dev, rules=settings.rules, predictions=settings.predictions, seed=settings.seed)
+    heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
+    columns = [[head[field] for head in heads] for field in range(3)]
+    schema = pa.schema(HEAD)
+    report = {"sentences": len(dev), "conservation": {}, "stability": {}}
+    for rule, average in averages.items():
+        for name, values in ((rule, average.heads), (f"{rule}_error", average.errors)):
+            columns.append(np.concatenate(list(values.values())))
+            schema = schema.append(pa.field(name, pa.float64()))
+        report["steps"] = int(average.steps.sum())
+        report["conservation"][rule] = average.conservation
+        report["stability"][rule] = stability(average)
+        worst = max(level["largest"] for level in average.conservation.values())
+        stage.log.info("%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst)
+    write_table(files.output, pa.table(columns, schema=schema))
+    stage.write_json(files.report, report)
