@@ -100,7 +100,7 @@ from specialized_heads.heads.positional import Position
 from specialized_heads.heads.shares import SHARES
 from specialized_heads.heads.table import table_schema
 from specialized_heads.report import style
-from specialized_heads.report.beyond import emergence, functions, survival
+from specialized_heads.report.figures import functions, survival
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.data import Tables
 
@@ -115,7 +115,7 @@ assert functions_of("encoder", place, margins={}, shares={"punctuation": 0.7}) =
 assert functions_of("encoder", place, margins={}, shares={"punctuation": 0.69}) == ([], [])
 assert style.FUNCTIONS["punctuation"]["facecolor"] == "#8FC29A"
 assert "share at punctuation" in survival.SCORES
-assert emergence.PANELS["punctuation"] == "share at punctuation"
+assert functions.PANELS["punctuation"] == "share at punctuation"
 # The table shows the best share, and the number of heads beside it.
 heads = pd.DataFrame({"corpus": "a", "kind": "baseline", "seed": 1, "type": "encoder", "layer": 1, "head": [1, 2]})
 heads = heads.assign(punctuation=[0.235, 0.1], rarest=0.1, functions=[[], []], relations_certain=[[], []])
@@ -123,7 +123,7 @@ heads = heads.assign(**{"share_-1": 0.2, "share_+0": 0.2, "share_+1": 0.2, "obj_
 heads = heads.assign(**{f"obj_head_to_dependent_margin_{end}": 0.01 for end in ("low", "high")}, positional_share=0.3)
 models = pd.DataFrame([{"corpus": "a", "kind": "baseline", "seed": 1, "updates": 10, "dev_loss": 2.0, "metric": "BLEU"}])
 tables = Tables(models, heads, *[pd.DataFrame({"corpus": [], "relation": []})] * 3)
-line = functions.shown(functions.numbers(tables)).iloc[0]
+line = functions.labels_shown(functions.labels_numbers(tables)).iloc[0]
 assert (line["share at punctuation"], line["punctuation heads"]) == ("0.23", "0 of 2"), line
 # Claims count a function of any name.
 heads = heads.assign(functions=[["punctuation"], []], relations=[[], []], positional_offset=0)

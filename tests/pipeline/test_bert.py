@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 import yaml
-from workflows import ROOT, Run, Workflow, run_once
-
 from specialized_heads.report.claims.claim import Verdict
+from workflows import ROOT, Run, Workflow, run_once
 
 TINY = {"updates": 10, "batch_tokens": 500, "micro_batch_tokens": 500, "warmup": 2, "precision": "fp32"}
 

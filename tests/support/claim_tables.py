@@ -6,10 +6,10 @@ from math import nan
 
 import pandas as pd
 import pytest
+from specialized_heads.report.claims.claim import Measured, Verdict, claims, judge, measure
 
 from specialized_heads.experiment.names import CONTROLS, columns
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.report.claims.claim import Measured, Verdict, claims, judge, measure
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 CLAIMS = {claim.name: claim for claim in claims()}
