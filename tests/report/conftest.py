@@ -158,11 +158,11 @@ def make(tmp_path: Path) -> SimpleNamespace:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Make a figure or table as the pipeline does, from the five tables alone; return its stem."""
 
-    def run(name: str, tables: Tables, settings: dict | None = None) -> Path:
+    def run(made: str, tables: Tables, settings: dict | None = None) -> Path:
         (tmp_path / "data").mkdir(exist_ok=True)
         for name, table in tables._asdict().items():
             table.to_parquet(tmp_path / "data" / f"{name}.parquet")
-        stem, result = tmp_path / name, BY_STEM[name]
+        stem, result = tmp_path / made, BY_STEM[made]
         argv = [
             "make",
             *f"specialized_heads.report.{result.module}".split(),

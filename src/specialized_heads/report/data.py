@@ -42,12 +42,10 @@ class Tables(NamedTuple):
         return self.models[self.models["metric"] == BLEU]
 
     def pruned(self) -> pd.DataFrame:
-        """The models of the corpora that are pruned."""
         models = self.translation()
         return models[models["corpus"].isin(models.loc[models["kind"] != "baseline", "corpus"])]
 
     def tasks(self) -> pd.DataFrame:
-        """The models of classification tasks."""
         return self.models[self.models["metric"] != BLEU]
 
     def corpora(self) -> list[str]:

@@ -187,7 +187,6 @@ def between(values: pd.Series, form: str) -> str:
 
 
 def interval_text(row: Mapping[str, float], name: str, *, digits: int = 1) -> str:
-    """`value_text` of a column of a row, with its interval."""
     return value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"], digits=digits)
 
 
@@ -250,7 +249,6 @@ def key(points: pd.DataFrame) -> list[Line2D]:
 
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:
-    """The legend entry of hollow markers."""
     return style.marker_key(f"differs from the {reference}, p < {HOLLOW_BELOW}", **look)
 
 

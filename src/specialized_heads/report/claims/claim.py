@@ -65,7 +65,6 @@ class Unit(StrEnum):
     RANK = "rank"  # a mean over seeds need not be whole
 
     def text(self, value: float) -> str:
-        """The formatted value."""
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
 
@@ -154,7 +153,6 @@ def claims() -> tuple[Claim, ...]:
 
 
 def measure(claim: Claim) -> Callable[[Evidence], Measured]:
-    """The function that measures a claim on the evidence of a corpus."""
     modules = [import_module(f"specialized_heads.report.claims.{name}") for name in MEASURES]
     return partial(next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given)
 

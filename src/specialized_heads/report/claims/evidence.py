@@ -41,7 +41,6 @@ def require(fulfilled: object, reason: str) -> None:
 
 
 def _empty() -> pd.DataFrame:
-    """The default of a field that is a table."""
     return field(default_factory=pd.DataFrame)
 
 
@@ -65,7 +64,6 @@ class Evidence:
     speed: pd.DataFrame = _empty()  # of a task: speed with and without half of the heads
 
     def baselines(self) -> pd.DataFrame:
-        """Scores of the baselines, one row per seed."""
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
     def require_trained(self) -> None:
@@ -149,7 +147,6 @@ class Evidence:
         return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
-        """The baselines' heads of a scope."""
         return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:

@@ -42,7 +42,6 @@ def significant(evidence: Evidence) -> Measured:
 
 
 def _share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
-    """The share for which this is true in each baseline."""
     within = proportion(int(found.sum()), len(found), of=of)
     shares = found.astype(float).groupby(seeds).mean()
     return mean_of(shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES)

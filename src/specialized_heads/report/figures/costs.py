@@ -112,7 +112,6 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
 
 
 def _reported(corpus: str, bleu: float) -> pd.DataFrame:
-    """The paper's models of one corpus."""
     rows = [["baseline", "", *[paper.HEADS_PER_TYPE] * 3, bleu, None]]
     rows += [["pruned", "all", *row[1:]] for row in paper.TABLE2 if row.corpus == corpus]
     return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(corpus=corpus)

@@ -201,7 +201,6 @@ def shares(axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.S
 
 
 def figure10_numbers(tables: Tables) -> pd.DataFrame:
-    """`active_heads` by type and layers."""
     return active_heads(tables, _layers, FIGURE10_COLUMNS)
 
 

@@ -88,13 +88,12 @@ def data_card_shown(rows: pd.DataFrame) -> pd.DataFrame:
     the `DETAILS` and reasons that removed nothing.
     """
     corpora = list(rows["corpus"].unique())
-    values: dict[tuple[str, str], dict[str, Value]] = {}
-    for row in rows.itertuples():
-        values.setdefault((row.part, row.quantity), {})[row.corpus] = row.value
     # What only later corpora have follows what the first one has of the same part.
     parts = list(rows["part"].unique())
     lines = []
-    for (part, quantity), known in sorted(values.items(), key=lambda item: parts.index(item[0][0])):
+    groups = rows.groupby(["part", "quantity"], sort=False)
+    for (part, quantity), same in sorted(groups, key=lambda item: parts.index(item[0][0])):
+        known = dict(zip(same["corpus"], same["value"], strict=True))
         idle = quantity.startswith(("dropped", "changed")) and not any(known.values())
         if not idle and not quantity.endswith(DETAILS):
             lines.append([part, quantity, *(_text(known.get(corpus, "–")) for corpus in corpora)])

@@ -35,7 +35,6 @@ RULES_CAPTION = (
 
 
 def figure1_numbers(tables: Tables) -> pd.DataFrame:
-    """The heads of the first corpus (`ranked_heads`)."""
     return ranked_heads(tables, tables.corpora()[:1])
 
 
@@ -136,7 +135,6 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
 
 
 def figure2_numbers(tables: Tables) -> pd.DataFrame:
-    """The heads of all corpora but the first (`ranked_heads`)."""
     return ranked_heads(tables, tables.corpora()[1:])
 
 
