@@ -36,9 +36,8 @@ from specialized_heads.evaluation.score import compare
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import data
-from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.claims.evidence import Evidence, evidence_of
 from specialized_heads.report.claims.inference import slope
-from specialized_heads.report.claims.table import evidence_of
 
 ROOT = Path(__file__).parents[1]
 HEADS = ROOT / "docs/reference/long_pruning/data"  # functions of the baselines' heads

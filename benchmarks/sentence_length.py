@@ -24,7 +24,7 @@ from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.relations import DIRECTIONS, relation_table
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.report.voita.paper import direction_label
+from specialized_heads.report.paper import direction_label
 from specialized_heads.tables import read_table
 
 OUTPUT = Path(__file__).with_suffix(".md")

@@ -18,8 +18,7 @@ from pydantic import TypeAdapter
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import figures, sources
 from specialized_heads.experiment.file import read, whole
-from specialized_heads.report.claims.claim import Unit
-from specialized_heads.report.claims.table import ours
+from specialized_heads.report.claims.claim import Unit, ours
 from specialized_heads.stage import Section, UserError
 
 # Files that a page tells its reader to make.
@@ -29,7 +28,7 @@ NEW = {
     "config/my_model.yaml",
     "heads/viewer.html",
     "corpus/readers/jsonl.py",
-    "report/beyond/entropy.py",
+    "report/figures/entropy.py",
     "heads/punctuation.py",
     "tests/report/test_report_entropy.py",
     "figures/entropy",

@@ -186,9 +186,9 @@ def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> Non
 
 
 def test_the_hash_covers_data_files() -> None:
-    before = code("viewer.index", data=("page.css",))
-    assert before == code("viewer.index", data=("page.css",))
-    assert before != code("viewer.index")
+    before = code("viewer.page", data=("page.css",))
+    assert before == code("viewer.page", data=("page.css",))
+    assert before != code("viewer.page")
     with pytest.raises(ValueError, match="there is no module viewer.nothing"):
         code("viewer.nothing")
 
@@ -208,13 +208,16 @@ def made(experiment: Experiment) -> set[str]:
 def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_settings(experiment: Experiment) -> None:
     assert len({result.label for result in RESULTS}) == len({result.stem for result in RESULTS}) == len(RESULTS)
     for result in RESULTS:
-        module = import_module(f"specialized_heads.report.{result.module}")
-        options, settings = list(result.files), figures.settings(experiment, stem=result.stem)
-        assert list(getattr(module, "FILES", ())) == options, result
-        taken = list(inspect.signature(module.numbers).parameters)[1:]
-        assert taken == [*options, *(key for key in settings if key != "titles")]
-        assert hasattr(module, "draw" if "figures/" in result.stem else "shown")
-        assert result.caption == inspect.cleandoc(module.__doc__)
+        name, *start = result.module.split()
+        module = import_module(f"specialized_heads.report.{name}")
+        numbers, drawn = (
+            getattr(module, "_".join([*start, part]))
+            for part in ("numbers", "draw" if "figures/" in result.stem else "shown")
+        )
+        settings = figures.settings(experiment, stem=result.stem)
+        taken = list(inspect.signature(numbers).parameters)[1:]
+        assert taken == [*result.files, *(key for key in settings if key != "files")]
+        assert result.caption == inspect.cleandoc((drawn if start else module).__doc__)
 
 
 def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:

@@ -29,7 +29,7 @@ FAULTS = {
     "translation, one of two files": Fault(TERMINATED, "translate", f"{MODEL}/translation.txt"),
     "score, half a file": Fault(HALF, "score", f"{MODEL}/score.json"),
     "relevance, table without report": Fault(KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"),
-    "figure, PDF without SVG": Fault(TERMINATED, "figure", "figures/figure3.svg"),
+    "figure, PDF without PNG": Fault(TERMINATED, "figure", "figures/figure3.png"),
 }
 # Made again: the text and the model of one corpus, and results of the other that no fault is upstream of.
 LOST = [

@@ -15,7 +15,7 @@ MODEL = f"{RU}/models/baseline/seed1"
     [
         (f"{RU}/logs/corpus_clean.log", "corpus.clean", 20_000, f"{RU}/corpus/clean.parquet"),
         (f"{RU}/logs/train_baseline_seed1.log", "training.train", 20_000, f"{MODEL}.state/state.pt"),
-        ("logs/figures/figure3.log", "report.voita.figure3", 8_000, "figures/figure3.pdf"),
+        ("logs/figures/figure3.log", "report.figures.syntactic", 8_000, "figures/figure3.pdf"),
     ],
 )
 def test_a_file_larger_than_the_limit(scene, log: str, module: str, largest: int, file: str) -> None:

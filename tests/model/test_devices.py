@@ -16,8 +16,8 @@ from small import ENVIRONMENT
 
 from specialized_heads.model import devices
 from specialized_heads.model.devices import choose_device, lock, own_gpu, take_gpus
-from specialized_heads.report.beyond import environment
 from specialized_heads.report.data import Tables
+from specialized_heads.report.figures import provenance
 from specialized_heads.stage import UserError
 from specialized_heads.training import parallel, state
 
@@ -166,7 +166,7 @@ def make_environment() -> Callable[[], dict[str, str]]:
     """The table of the environment, as a dictionary."""
 
     def values() -> dict[str, str]:
-        rows = environment.numbers(Tables(*[pd.DataFrame()] * 5), engines=[], device="auto")
+        rows = provenance.environment_numbers(Tables(*[pd.DataFrame()] * 5), engines=[], device="auto")
         return dict(zip(rows["name"], rows["value"], strict=True))
 
     return values
@@ -174,7 +174,7 @@ def make_environment() -> Callable[[], dict[str, str]]:
 
 def test_the_environment_is_described_where_linux_is_not(monkeypatch, tmp_path: Path, make_environment) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(environment, "PROCESSOR", tmp_path / "no cpuinfo")
+    monkeypatch.setattr(provenance, "PROCESSOR", tmp_path / "no cpuinfo")
     found = make_environment()
     assert found["processor"] == platform.machine() and found["processors of this job"] == str(os.cpu_count())
 

@@ -1,6 +1,5 @@
 """Made-up results of an experiment: its five tables, and the files beside them that a few figures read."""
 
-import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from claim_tables import KINDS, ablation, evidence_of, model, systematic, with_c
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from specialized_heads.experiment.figures import BY_STEM
 from specialized_heads.experiment.names import columns
 from specialized_heads.report import make as maker
 from specialized_heads.report import style
@@ -156,20 +156,22 @@ def make(tmp_path: Path) -> SimpleNamespace:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Make a figure or table as the pipeline does, from tables and further files by title; return its stem."""
+    """Make a figure or table as the pipeline does, from the five tables alone; return its stem."""
 
-    def run(module: str, tables: Tables, settings: dict | None = None, *, kind: str = "", **files: dict) -> Path:
+    def run(made: str, tables: Tables, settings: dict | None = None) -> Path:
         (tmp_path / "data").mkdir(exist_ok=True)
         for name, table in tables._asdict().items():
             table.to_parquet(tmp_path / "data" / f"{name}.parquet")
-        page = importlib.import_module(f"specialized_heads.report.{module}")
-        stem = tmp_path / (kind or ("figures" if hasattr(page, "draw") else "tables")) / module.split(".")[-1]
-        files = dict.fromkeys(getattr(page, "FILES", ()), {}) | files
-        titles = {option: list(paths) for option, paths in files.items()}
-        argv = ["make", page.__name__, "--data", tmp_path / "data", "--output", stem]
-        argv += ["--settings", json.dumps((settings or {}) | {"titles": titles})]
-        for option, paths in files.items():
-            argv += [f"--{option}", *paths.values()]
+        stem, result = tmp_path / made, BY_STEM[made]
+        argv = [
+            "make",
+            *f"specialized_heads.report.{result.module}".split(),
+            "--data",
+            tmp_path / "data",
+            "--output",
+            stem,
+        ]
+        argv += ["--settings", json.dumps((settings or {}) | {"files": dict.fromkeys(result.files, [])})]
         monkeypatch.setattr(sys, "argv", list(map(str, argv)))
         maker.main()
         return stem

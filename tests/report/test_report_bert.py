@@ -7,12 +7,10 @@ from math import nan
 import pandas as pd
 import pytest
 
-from specialized_heads.report.claims.claim import Verdict, claims, judge, measure
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.claims.table import evidence_of, judged
-from specialized_heads.report.classification import task_pruning, task_speed, tasks
+from specialized_heads.report.claims.claim import Verdict, claims, judge, judged, measure
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, evidence_of
 from specialized_heads.report.data import Tables, renamed
-from specialized_heads.report.michel import ablation, ablation_sets, alone, moments
+from specialized_heads.report.figures import ablation, bert
 
 CLAIMS = {claim.name: claim for claim in claims()}
 SAME = {"metric": "accuracy", "kind": "baseline", "seed": 1, "bleu_full": 80.0}
@@ -62,7 +60,7 @@ def task(make):
 
 
 @pytest.fixture
-def bert(task) -> Evidence:
+def evidence(task) -> Evidence:
     return evidence_of(task().of("Halves"), speed=SPEED)
 
 
@@ -77,13 +75,13 @@ def bert(task) -> Evidence:
         ("bert_speed_64", 0.2, {"speed": NOISY}),
     ],
 )
-def test_another_table_is_another_verdict(bert: Evidence, name: str, value: float, changed: dict) -> None:
+def test_another_table_is_another_verdict(evidence: Evidence, name: str, value: float, changed: dict) -> None:
     claim, measured = CLAIMS[name], measure(CLAIMS[name])
-    assert measured(bert).value == pytest.approx(value)
+    assert measured(evidence).value == pytest.approx(value)
     # One pre-trained model reproduces nothing for sure, so that a clear case differs from any other by its baselines alone.
     several = {"baselines": 3}
-    assert judge(claim, replace(measured(bert), **several)) is Verdict.REPRODUCED
-    assert judge(claim, replace(measured(replace(bert, **changed)), **several)) is not Verdict.REPRODUCED
+    assert judge(claim, replace(measured(evidence), **several)) is Verdict.REPRODUCED
+    assert judge(claim, replace(measured(replace(evidence, **changed)), **several)) is not Verdict.REPRODUCED
 
 
 @pytest.mark.parametrize(
@@ -100,25 +98,25 @@ def test_another_table_is_another_verdict(bert: Evidence, name: str, value: floa
         ("bert_speed_1", {"speed": NOISY}),
     ],
 )
-def test_what_the_evidence_cannot_show_is_not_judged(bert: Evidence, name: str, changed: dict) -> None:
+def test_what_the_evidence_cannot_show_is_not_judged(evidence: Evidence, name: str, changed: dict) -> None:
     with pytest.raises(NotTestable):
-        CLAIMS[name].measured(replace(bert, **changed))
+        CLAIMS[name].measured(replace(evidence, **changed))
 
 
-def test_the_evidence_is_that_of_one_task(bert: Evidence, task) -> None:
-    assert set(judged([bert])["claim"]) == {claim.name for claim in claims() if claim.finding == "BERT"}
+def test_the_evidence_is_that_of_one_task(evidence: Evidence, task) -> None:
+    assert set(judged([evidence])["claim"]) == {claim.name for claim in claims() if claim.finding == "BERT"}
     # Heads on held-out examples are no second set.
     with pytest.raises(NotTestable, match="no mismatched set"):
         measure(CLAIMS["bert_two_sets"])(evidence_of(task(second_bleu=nan).of("Halves"), speed=SPEED))
     both = pd.concat([single(), single(0.5, best=-0.4, seed=2, p_value=0.001)], ignore_index=True)
-    second = replace(bert, single=both)
+    second = replace(evidence, single=both)
     assert measure(CLAIMS["bert_single"])(second).value == pytest.approx((0 + 8) / 16)
     alone = measure(CLAIMS["bert_alone"])(second)
     assert (alone.value, alone.n) == (pytest.approx(2 / 4), 4)  # with seed 2 both layers lose
 
 
 def test_both_methods_are_points_of_one_figure(task) -> None:
-    points = task_pruning.numbers(task())
+    points = bert.pruning_numbers(task())
     assert points.groupby("method").size().to_dict() == {"importance": 9, "gates": 1}
     gates, whole = points[points["method"] == "gates"].squeeze(), points[points["share"] == 1.0].squeeze()
     assert gates[["share", "bleu", "delta", "bleu_low"]].tolist() == [0.25, 77.0, -3.0, 76.0]
@@ -126,27 +124,27 @@ def test_both_methods_are_points_of_one_figure(task) -> None:
 
 
 def test_the_tables_of_tasks_and_of_speed_have_a_margin_and_the_papers_gain(task, tmp_path) -> None:
-    [line] = tasks.shown(tasks.numbers(task(second_bleu=nan))).to_dict("records")
+    [line] = bert.tasks_shown(bert.tasks_numbers(task(second_bleu=nan))).to_dict("records")
     assert (line["BERT"], line["bag of words"], line["margin"]) == ("80.0 [79.0, 81.0]", "61.0 [60.0, 62.0]", "+19.0")
     row = {"heads": 8, "total": 8, "sentences": 16, "parameters": 9, "device": "CPU"}
     row |= {"speed": 100.0, "speed_low": 99.0, "speed_high": 101.0}
     half = row | {"heads": 4, "speed": 110.0, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11}
     pd.DataFrame([row, half]).to_parquet(tmp_path / "speed.parquet")
-    [line] = task_speed.shown(task_speed.numbers(None, {"Halves": tmp_path / "speed.parquet"})).to_dict("records")
+    [line] = bert.speed_shown(bert.speed_numbers(None, {"Halves": tmp_path / "speed.parquet"})).to_dict("records")
     assert (line["gain"], line["paper"], line["4 heads"]) == ("+10.0% [+9.0%, +11.0%]", "+17.5%", "110 [99, 101]")
 
 
 def test_the_pages_of_michel_take_encoder_heads_alone(task, make) -> None:
     tables = task()
-    heads, rows = ablation.numbers(tables), alone.numbers(tables)
+    heads, rows = ablation.single_numbers(tables), ablation.alone_numbers(tables)
     assert {"score", "score_full"} <= set(renamed(heads))
-    assert len(ablation.draw(heads).axes) == 1 + 1  # and the colour bar
-    assert list(alone.shown(rows)) == ["corpus", "layer", "encoder self-attention"]
-    both = make.texts(ablation_sets.draw(ablation_sets.numbers(tables)))
+    assert len(ablation.single_draw(heads).axes) == 1 + 1  # and the colour bar
+    assert list(ablation.alone_shown(rows)) == ["corpus", "layer", "encoder self-attention"]
+    both = make.texts(ablation.sets_draw(ablation.sets_numbers(tables)))
     assert "accuracy without the head − accuracy, test set" in both and "cross-attention" not in both
 
 
 def test_moments_are_shares_of_what_was_learned(task) -> None:
-    points, nothing = (moments.numbers(task(majority=majority)) for majority in (60.0, 76.0))
+    points, nothing = (ablation.moments_numbers(task(majority=majority)) for majority in (60.0, 76.0))
     assert points.loc[points["removed"] == 8, "kept"].tolist() == [-0.5]  # 10 points below the majority, 20 learned
     assert nothing["kept"].isna().all()

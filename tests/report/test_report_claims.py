@@ -10,12 +10,23 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specialized_heads.report.claims import across, of_ablation, table
-from specialized_heads.report.claims.claim import LIST, Claim, Measured, Unit, Verdict, claims, judge
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report import paper
+from specialized_heads.report.claims import across, of_ablation
+from specialized_heads.report.claims.claim import (
+    LIST,
+    Claim,
+    Measured,
+    Unit,
+    Verdict,
+    claims,
+    judge,
+    judged,
+    numbers,
+    shown,
+)
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, evidence_of
 from specialized_heads.report.claims.inference import proportion
 from specialized_heads.report.data import Tables, with_ends
-from specialized_heads.report.voita import paper
 from specialized_heads.stage import UserError
 
 
@@ -149,7 +160,7 @@ def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: E
     """What can be judged of a model that translates has a reason, its BLEU, for one that does not."""
     tokenised = dict.fromkeys(with_ends("bleu_tokenised"), 4.0)
     known = replace(evidence, stands_for="wmt", scores=evidence.scores.assign(**tokenised))
-    strong, weak = (table.judged([replace(known, scores=known.scores.assign(bleu=bleu))]) for bleu in (40.0, 4.0))
+    strong, weak = (judged([replace(known, scores=known.scores.assign(bleu=bleu))]) for bleu in (40.0, 4.0))
     able = strong["verdict"] != Verdict.NOT_TESTABLE
     assert {"encoder_wmt", "positional", "gates_decided", "two_sets", "last_cross", "few_cross"} <= set(
         strong["claim"][able]
@@ -195,12 +206,12 @@ def tables(make, evidence: Evidence) -> Callable[..., Tables]:
 
 
 def verdicts(tables: Tables) -> dict[str, str]:
-    return table.numbers(tables, {}).set_index("claim")["verdict"].to_dict()
+    return numbers(tables, {}).set_index("claim")["verdict"].to_dict()
 
 
 def test_the_evidence_is_that_of_the_tables(tables, evidence: Evidence) -> None:
-    found = table.judged([table.evidence_of(tables({"a": evidence.heads}))])
-    pd.testing.assert_frame_equal(found, table.judged([evidence]))
+    found = judged([evidence_of(tables({"a": evidence.heads}))])
+    pd.testing.assert_frame_equal(found, judged([evidence]))
     assert set(found["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
 
 
@@ -213,7 +224,7 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
         "partly",  # effects as small as the paper's median cannot be seen
     )
     assert before["encoder_wmt"] == "inconclusive"  # −0.92 [−1.32, −0.52] at 21%, −0.65 would do
-    written = stage("claims.table", given).with_suffix(".md").read_text(encoding="utf-8")
+    written = stage("claims", given).with_suffix(".md").read_text(encoding="utf-8")
     assert "−0.92 \\[−1.32, −0.52\\]" in written and "1,000 sentences" in written
 
     few = given.models["encoder_heads"] == 3  # 12% of the heads
@@ -241,19 +252,19 @@ def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence
     given.relations["relation"] = given.relations["relation"].where(given.relations["relation"] != "obj", own)
     for title, columns in heads.items():
         assert set(given.of(title).heads.filter(like="obj_")) == set(columns.filter(like="obj_"))
-    rows = table.numbers(given, {}).set_index(["claim", "corpus"])
+    rows = numbers(given, {}).set_index(["claim", "corpus"])
     first, second = (rows.loc[("obj_head_to_dependent", corpus), "value"] for corpus in ("a", "b"))
     assert first == second
 
 
 def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:
     baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
-    rows = table.judged([evidence, replace(evidence, title="b", pruned=False, scores=baseline)])
+    rows = judged([evidence, replace(evidence, title="b", pruned=False, scores=baseline)])
     on_heads = {claim.name for claim in claims() if not claim.of_pruning}
     assert set(rows.loc[rows["corpus"] == "b", "claim"]) == on_heads
     # Readers see those that can be judged; the numbers have the others too.
-    assert len(table.shown(rows)) == (rows["verdict"] != "not testable").sum() < len(rows)
-    assert len(table.shown(rows[rows["verdict"] == "not testable"])) == 1
+    assert len(shown(rows)) == (rows["verdict"] != "not testable").sum() < len(rows)
+    assert len(shown(rows[rows["verdict"] == "not testable"])) == 1
 
 
 @pytest.fixture
@@ -280,7 +291,7 @@ def kept(tables, evidence: Evidence, tmp_path: Path):
 def test_enough_baselines_count_before_updates(kept) -> None:
     folders = [kept("short", updates=100), kept("long", updates=500), kept("seeds", seeds=3, updates=50)]
     for given, best in ((folders[:2], "long"), (folders[1::-1], "long"), (folders, "seeds")):
-        rows = across.ranked(across.judged(given))
+        rows = across.ranked(across.measured(given))
         first = rows.drop_duplicates("claim").set_index("claim")["experiment"]
         assert first["specialised_survive"] == first["gates_decided"] == first["cross_high"] == best
         # Every measurement is listed, one of each corpus as the best.
@@ -295,10 +306,10 @@ def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> No
         models = pd.read_parquet(folder / "models.parquet")
         pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all") & (models["lam"] > 0)]
         pd.concat([models, pruned.assign(kind=kind, updates=updates)]).to_parquet(folder / "models.parquet")
-    rows = across.ranked(across.judged([unequal, equal])).query("claim == 'scratch'")
+    rows = across.ranked(across.measured([unequal, equal])).query("claim == 'scratch'")
     assert dict(zip(rows["experiment"], rows["verdict"]))["unequal"] == "confounded"
     assert rows["experiment"].iloc[0] == "unequal"  # three baselines count before equal schedules
-    alone = across.ranked(across.judged([kept("one"), equal])).query("claim == 'scratch'")
+    alone = across.ranked(across.measured([kept("one"), equal])).query("claim == 'scratch'")
     assert alone["experiment"].iloc[0] == "equal" and alone["verdict"].iloc[0] != "confounded"
 
 
@@ -315,7 +326,7 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
     assert "not testable" in counts
     # A claim's row has the values of all corpora.
     other = across.ranked(
-        pd.concat([across.judged([tmp_path / "a" / "data"]).assign(corpus=name) for name in ("b", "c")])
+        pd.concat([across.measured([tmp_path / "a" / "data"]).assign(corpus=name) for name in ("b", "c")])
     )
     assert "| claim | paper | accepted | b | c | verdict |" in across.page(other, output=output, notes={})
     notes.write_text("claim,note\nbaseline_wtm,typing error\n", encoding="utf-8")
@@ -326,4 +337,4 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
         with pytest.raises(UserError, match="--notes takes CSV in UTF-8 with the columns claim and note"):
             across.notes_of(notes)
     with pytest.raises(UserError, match="no models.parquet"):
-        across.judged([tmp_path])
+        across.measured([tmp_path])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report.beyond import emergence, emergence_table, functions, relevance
 from specialized_heads.report.data import Tables, encoder_heads
+from specialized_heads.report.figures import functions, relevance
 
 
 def heads(previous: float, margin: float) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def trained(make):
 
 
 def test_each_curve_follows_the_best_encoder_head(trained) -> None:
-    points = emergence.numbers(trained())
+    points = functions.emergence_numbers(trained())
     curves = {name: own["value"].tolist() for name, own in points.groupby("name")}
     assert curves["previous token"] == [0.1, 0.9, 0.95]
     assert curves["next token"] == [0.05, 0.05, 0.05]
@@ -49,28 +49,28 @@ def test_each_curve_follows_the_best_encoder_head(trained) -> None:
 
 
 def test_the_table_is_in_the_order_in_which_functions_come(trained) -> None:
-    rows = emergence_table.numbers(trained())
+    rows = functions.halfway_numbers(trained())
     halves = rows.set_index("name")["half"]
     assert halves[["previous token", "obj, head → dependent"]].tolist() == [100, 1000]
     assert halves[""] == 100  # the loss falls, and has fallen half its way by then
     assert halves.is_monotonic_increasing
     # A loss counts from the first checkpoint on.
     early = pd.concat([LOG, pd.DataFrame({"update": [2], "loss": [9.0], "dev_loss": [50.0]})])
-    assert emergence_table.numbers(trained(log=early)).equals(rows)
-    late = emergence_table.numbers(trained(log=LOG.replace({"dev_loss": {5.0: None}})))
+    assert functions.halfway_numbers(trained(log=early)).equals(rows)
+    late = functions.halfway_numbers(trained(log=LOG.replace({"dev_loss": {5.0: None}})))
     assert "loss" not in late["measure"].tolist() and len(late) == len(rows) - 1
     # A curve that comes and goes counts only once it stays.
     shares = {10: 0.0, 100: 0.9, 1000: 0.2, 10_000: 0.8}
     again = trained({f"checkpoint/update{update}": heads(share, -0.3) for update, share in shares.items()})
-    assert emergence_table.numbers(again).set_index("name").at["previous token", "half"] == 10_000
+    assert functions.halfway_numbers(again).set_index("name").at["previous token", "half"] == 10_000
 
 
 def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     tables = trained({"baseline": heads(0.95, 0.2), "baseline/seed2": heads(0.5, 0.05)})
-    rows = functions.numbers(tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5])))
+    rows = functions.labels_numbers(tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5])))
     found = rows[["share_-1", "share_+0", "margin", "positional_heads", "syntactic_heads"]].values.tolist()
     assert found == [[0.95, 0.04, 0.2, 1, 1], [0.5, 0.04, 0.05, 0, 0]]
-    line, alone = functions.shown(rows).iloc[0], functions.shown(rows[:1]).iloc[0]
+    line, alone = functions.labels_shown(rows).iloc[0], functions.labels_shown(rows[:1]).iloc[0]
     assert line[["dev loss", "positional heads"]].tolist() == ["2.000 to 2.500", "0 to 1 of 2"]
     assert line["syntactic margin, points"] == "+5 to +20"
     assert alone["syntactic margin, points"] == "+20 [15, 25] obj, head → dependent"
@@ -78,7 +78,7 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     models = tables.models.assign(dev_loss=2.0)
     unscored = tables.heads.assign(**{name: np.nan for name in tables.heads if "_margin" in name})
     for given in (tables.heads[tables.heads["type"] != "encoder"], unscored):
-        line = functions.shown(functions.numbers(tables._replace(models=models, heads=given))).iloc[0]
+        line = functions.labels_shown(functions.labels_numbers(tables._replace(models=models, heads=given))).iloc[0]
         assert line["syntactic margin, points"] == "–"
 
 
@@ -96,7 +96,7 @@ def planted(heads: pd.DataFrame) -> pd.DataFrame:
 def test_each_rule_of_each_baseline_has_its_layers_and_all_together(make) -> None:
     heads = {"baseline": planted(make.heads()), "baseline/seed2": planted(make.heads(seed=1))}
     # The other corpus has one rule, which is not compared.
-    rows = relevance.numbers(make.tables(heads={"EN-FR": heads, "EN-RU": make.heads()}))
+    rows = relevance.rules_numbers(make.tables(heads={"EN-FR": heads, "EN-RU": make.heads()}))
     assert len(rows) == 2 * 2 * (3 + 1)
     z_plus, epsilon = (rows[(rows["seed"] == 1) & (rows["rule"] == rule)] for rule in ("z_plus", "epsilon"))
     assert z_plus["sum"].dropna().tolist() == pytest.approx([1.0] * 3)
@@ -112,7 +112,7 @@ def test_each_rule_of_each_baseline_has_its_layers_and_all_together(make) -> Non
     assert together["mean_rank"] == pytest.approx(ranks[encoder["functions"] != "other"].mean())
     assert together["auc_low"] < together["auc"] == pytest.approx(1 - epsilon.iloc[-1]["auc"])
 
-    lines = relevance.shown(rows)
+    lines = relevance.rules_shown(rows)
     assert lines["rule"].tolist() == ["z⁺", "ε"] * 2
     assert lines["sum over a layer"].tolist() == ["1.00", "−0.20"] * 2
     assert lines["halves agree on the top head"].unique().tolist() == ["0.50 to 1.00"]
@@ -121,6 +121,6 @@ def test_each_rule_of_each_baseline_has_its_layers_and_all_together(make) -> Non
 
 def test_without_functions_there_is_no_rank_of_them(make) -> None:
     heads = planted(make.heads()).assign(functions=[[] for _ in range(72)])
-    rows = relevance.numbers(make.tables(heads={"EN-FR": heads}))
+    rows = relevance.rules_numbers(make.tables(heads={"EN-FR": heads}))
     assert rows[["mean_rank", "auc"]].isna().all(axis=None)
-    assert relevance.shown(rows)["AUC, function against none"].tolist() == ["–", "–"]
+    assert relevance.rules_shown(rows)["AUC, function against none"].tolist() == ["–", "–"]

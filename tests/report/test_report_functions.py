@@ -6,10 +6,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from specialized_heads.report.beyond import survival
 from specialized_heads.report.claims import of_survival
+from specialized_heads.report.claims.evidence import evidence_of
 from specialized_heads.report.claims.inference import newcombe
-from specialized_heads.report.claims.table import evidence_of
+from specialized_heads.report.figures import survival
 
 
 @pytest.mark.parametrize("survivors, heads, true", [(4, 24, 0.76), (20, 24, 0.76), (4, 24, 0.5), (24, 48, 0.9)])

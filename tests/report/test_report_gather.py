@@ -9,7 +9,7 @@ import pytest
 
 from specialized_heads.experiment.configuration import load as load_experiment
 from specialized_heads.experiment.file import read
-from specialized_heads.report import configuration, gather
+from specialized_heads.report import gather
 from specialized_heads.report.data import Tables, in_order_of_importance, load
 from specialized_heads.stage import UserError
 
@@ -32,7 +32,7 @@ def gathered(tmp_path: Path, call: Callable) -> Callable[..., pd.DataFrame]:
             else:
                 path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
         settings = {"table": table, "experiment": "e", "corpora": CORPORA, "files": owners} | more
-        call(gather, settings=settings, output=results / f"data/{table}.parquet")
+        call(gather.table, settings=settings, output=results / f"data/{table}.parquet")
         rows = pd.read_parquet(results / f"data/{table}.parquet")
         assert rows.columns[: len(gather.KEYS)].tolist() == list(gather.KEYS)
         types = rows.dtypes[["lam", "target_heads", "seed", "update"]]
@@ -148,7 +148,7 @@ def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(make, tmp
 @pytest.mark.parametrize("name", ["config.yaml", "config/paper.yaml", "config/bert_small.yaml"])
 def test_the_written_configuration_is_the_same_experiment(name: str, call: Callable[..., None], tmp_path: Path) -> None:
     given = load_experiment(read(Path(__file__).parents[2] / name))
-    call(configuration, settings=given.model_dump(mode="json"), output=tmp_path / "configuration.yaml")
+    call(gather.configuration, settings=given.model_dump(mode="json"), output=tmp_path / "configuration.yaml")
     written = read(tmp_path / "configuration.yaml")
     assert load_experiment(written) == given
     assert written["heads"]["checkpoints"] == given.heads.checkpoints  # a key that files may leave out

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
-from specialized_heads.report.beyond import controls, criteria, front, gates
-from specialized_heads.report.claims.evidence import INTERVAL
+from specialized_heads.report.data import INTERVAL
+from specialized_heads.report.figures import costs, criteria, front, gates
 
 FULL = [8, 8]
 
@@ -17,7 +17,7 @@ def test_gates_over_time(make) -> None:
     second = pd.DataFrame({"update": [5], "open_encoder": [[[0.9]]], "open_cross": [[[], [0.3, 0.4]]]})
     logs = {"baseline": first[["update"]], "pruned/encoder_lambda0.01": first, "pruned/all_heads3": second}
     logs |= {"pruned/all_heads3/seed2": second}
-    table = gates.numbers(make.tables(heads={"EN-FR": make.heads(1, 2)}, logs={"EN-FR": logs}))
+    table = gates.pruning_numbers(make.tables(heads={"EN-FR": make.heads(1, 2)}, logs={"EN-FR": logs}))
     assert table.drop(columns="corpus").fillna(-1).to_numpy().tolist() == [
         ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9, "rare words"],
         ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8, "positional"],
@@ -27,7 +27,7 @@ def test_gates_over_time(make) -> None:
         ["all", -1, 3, "cross", 2, 1, 5, 0.3, ""],
         ["all", -1, 3, "cross", 2, 2, 5, 0.4, ""],
     ]
-    written = make.texts(gates.draw(table))
+    written = make.texts(gates.pruning_draw(table))
     assert {"λ 0.01 choice: 5–9 undecided: 1 of 2", "3 heads none below 0.1 undecided: 2 of 2"} <= set(written)
     # The key has the functions that these heads have.
     assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
@@ -37,7 +37,9 @@ def test_gates_of_a_baseline_without_some_heads_keep_the_numbers_of_heads(make) 
     log = pd.DataFrame({"update": [5], "open_encoder": [[[0.9]]]})
     heads = make.heads(1, 2)
     heads = heads[(heads["type"] != "encoder") | (heads["head"] == 2)]
-    table = gates.numbers(make.tables(heads={"EN-FR": heads}, logs={"EN-FR": {"pruned/encoder_lambda0.01": log}}))
+    table = gates.pruning_numbers(
+        make.tables(heads={"EN-FR": heads}, logs={"EN-FR": {"pruned/encoder_lambda0.01": log}})
+    )
     assert table[["head", "functions"]].values.tolist() == [[2, "positional"]]
 
 
@@ -50,14 +52,14 @@ def test_controls_stand_beside_their_pruned_model(make) -> None:
                 same = {"kept": [[4, number], FULL, [1, 1]], "seed": seed, "loss": loss, "p_value": 0.1 * seed}
                 rows.append(make.model(f"{kind}all_{target}", **same))
     tables = make.tables(models={"EN-FR": rows})
-    numbers = controls.numbers(tables)
+    numbers = costs.controls_numbers(tables)
     pruned = numbers[(numbers["kind"] == "pruned") & (numbers["lam"] == 0.01)].squeeze()
     assert pruned[["seeds", "bleu", "bleu_sd", "p_value"]].tolist() == pytest.approx([3, 28.0, 0.5, 0.3])
-    text = controls.shown(numbers)
+    text = costs.controls_shown(numbers)
     assert text["model"].tolist() == ["baseline", *["pruned", "scratch", "count", "regularised"] * 2]
     assert text["target"].tolist() == ["", *["λ 0.01"] * 4, *["12 heads"] * 4]
     assert text.loc[1, ["enc/dec/cross", "BLEU", "n"]].tolist() == ["7/16/2", "28.0 ± 0.5", "3"]
-    alone = controls.shown(controls.numbers(tables._replace(models=tables.models.query("seed == 1"))))
+    alone = costs.controls_shown(costs.controls_numbers(tables._replace(models=tables.models.query("seed == 1"))))
     assert alone.loc[1, "BLEU"] == "27.5 [26.5, 28.5]" and "n" not in alone
 
 

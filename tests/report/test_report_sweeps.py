@@ -6,13 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import COUNTERPART, INTERVAL
-from specialized_heads.report.claims.table import evidence_of
-from specialized_heads.report.data import Tables
-from specialized_heads.report.voita import figure7, figure9, figure10, paper, sweep, table2
+from specialized_heads.report import paper, style, sweep
+from specialized_heads.report.claims.evidence import evidence_of
+from specialized_heads.report.data import COUNTERPART, INTERVAL, Tables
+from specialized_heads.report.figures import costs, heads_left
 
-FIGURES = pytest.mark.parametrize("module", [figure7, figure9, figure10])
+FIGURES = pytest.mark.parametrize(
+    ("numbers", "draw", "columns"),
+    [
+        (costs.figure7_numbers, costs.figure7_draw, costs.FIGURE7_COLUMNS),
+        (heads_left.figure9_numbers, heads_left.figure9_draw, heads_left.FIGURE9_COLUMNS),
+        (heads_left.figure10_numbers, heads_left.figure10_draw, heads_left.FIGURE10_COLUMNS),
+    ],
+)
 FULL = [8, 8]
 
 
@@ -31,13 +37,13 @@ def swept(make):
 
 
 def test_one_seed_gives_its_bootstrap_interval_and_several_its_mean_and_the_range(swept, make) -> None:
-    points = figure7.numbers(swept()).set_index("lam")
+    points = costs.figure7_numbers(swept()).set_index("lam")
     model, point = pruned(swept(), "encoder", 0.001).squeeze(), points.loc[0.001]
     assert point[["heads", "share"]].tolist() == [model["encoder_heads"], model["encoder_heads"] / 24]
     assert all(point[name] == model[name] for name in ("bleu", "bleu_low", "bleu_high", *INTERVAL, "p_value"))
     assert points.iloc[0][["kind", "share", "difference"]].tolist() == ["baseline", 1.0, 0.0]
 
-    points = figure7.numbers(swept(seeds=(1, 2, 3)))
+    points = costs.figure7_numbers(swept(seeds=(1, 2, 3)))
     models, point = pruned(swept(seeds=(1, 2, 3)), "encoder", 0.001), points[points["lam"] == 0.001].squeeze()
     assert (point["seeds"], point["bleu"]) == (3, pytest.approx(models["bleu"].mean()))
     assert (point["bleu_low"], point["bleu_high"]) == (models["bleu"].min(), models["bleu"].max())
@@ -47,21 +53,21 @@ def test_one_seed_gives_its_bootstrap_interval_and_several_its_mean_and_the_rang
     assert point[INTERVAL].tolist() == pytest.approx(models[INTERVAL].mean().tolist())
     ends = models["difference"].min(), models["difference"].max()
     assert (point["difference_lowest"], point["difference_highest"]) == ends
-    texts = make.texts(figure7.draw(points))
+    texts = make.texts(costs.figure7_draw(points))
     assert {"EN-FR, n = 1,000, mean of 3 seeds; reference: baseline, 30.2", "lowest and highest seed"} <= set(texts)
 
     tables = swept(seeds=(1, 2, 3))
     fewer = tables._replace(models=tables.models.drop(pruned(tables, "encoder", 0.001).index[-1]))
-    assert any("mean of 2 to 3 seeds" in text for text in make.texts(figure7.draw(figure7.numbers(fewer))))
+    assert any("mean of 2 to 3 seeds" in text for text in make.texts(costs.figure7_draw(costs.figure7_numbers(fewer))))
 
 
 def test_models_with_undecided_gates_are_marked(swept, make) -> None:
     tables = swept(lambdas=(0.0, 0.001, 0.002))
     decided = tables.models["gates_decided"].mask(tables.models["lam"] == 0.002, 0.7)
-    points = figure7.numbers(tables._replace(models=tables.models.assign(gates_decided=decided)))
+    points = costs.figure7_numbers(tables._replace(models=tables.models.assign(gates_decided=decided)))
     assert dict(zip(points["lam"][1:4], points["decided"][1:4], strict=True)) == {0.0: 1.0, 0.001: 1.0, 0.002: 0.0}
-    assert "gates not decided" in make.texts(figure7.draw(points))
-    assert "gates not decided" not in make.texts(figure7.draw(figure7.numbers(tables)))
+    assert "gates not decided" in make.texts(costs.figure7_draw(points))
+    assert "gates not decided" not in make.texts(costs.figure7_draw(costs.figure7_numbers(tables)))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +84,7 @@ def test_one_p_value_for_all_seeds(p_values: list[float], differences: list[floa
 
 
 def test_the_papers_results_are_beside_ours(swept) -> None:
-    points = figure7.numbers(swept(lambdas=(0.0, 0.001)))
+    points = costs.figure7_numbers(swept(lambdas=(0.0, 0.001)))
     assert points["kind"].tolist() == ["baseline", *["pruned"] * 2, *["reported"] * 2]  # λ 0 is not the baseline
     reported = points.loc[3:, ["corpus", "share", "difference"]].values.tolist()
     assert reported == [[paper.WMT, 10 / 48, -0.15], [paper.SUBTITLES, 4 / 48, -0.25]]
@@ -92,7 +98,7 @@ def test_differences_are_from_the_reference_of_the_claims(gain: float | None, re
     rows += [make.model("pruned/encoder_lambda0", [FULL] * 3, loss=-gain)] if gain is not None else []
     rows.append(make.model("pruned/encoder_lambda0.01", kept, loss=0.6, gates_decided=0.1))
     tables = make.tables(models={"EN-FR": rows})
-    points = ours(figure7.numbers(tables))
+    points = ours(costs.figure7_numbers(tables))
     evidence = evidence_of(tables._replace(models=tables.models.assign(gates_decided=1.0)))
     assert set(points["reference"]) == {reference}
     own, pruned = points.iloc[0 if gain is None else 1], points.iloc[-1]
@@ -103,20 +109,20 @@ def test_differences_are_from_the_reference_of_the_claims(gain: float | None, re
         assert points["difference"].iloc[0] == pytest.approx(-gain)
         assert 0 < pruned["p_value"] < sweep.HOLLOW_BELOW  # its interval is below zero
     key = f"EN-FR, n = 1,000; reference: {reference}, {own['bleu']:.1f}"
-    assert key in set(make.texts(figure7.draw(points)))
+    assert key in set(make.texts(costs.figure7_draw(points)))
 
 
 @FIGURES
-def test_corpora_without_pruned_models_are_left_out(module, make) -> None:
+def test_corpora_without_pruned_models_are_left_out(numbers, draw, columns, make) -> None:
     models = {"EN-FR": make.sweep(), "EN-RU": make.sweep(lambdas=())}
-    assert ours(module.numbers(make.tables(models=models)))["corpus"].unique().tolist() == ["EN-FR"]
-    nothing = module.numbers(make.tables(models={"EN-RU": models["EN-RU"]}))
-    assert nothing.columns.tolist() == module.COLUMNS and nothing.empty
+    assert ours(numbers(make.tables(models=models)))["corpus"].unique().tolist() == ["EN-FR"]
+    nothing = numbers(make.tables(models={"EN-RU": models["EN-RU"]}))
+    assert nothing.columns.tolist() == columns and nothing.empty
 
 
 def test_active_heads_of_each_type(swept) -> None:
     tables = swept(6, 8)
-    points = figure9.numbers(tables)
+    points = heads_left.figure9_numbers(tables)
     for lam in (0.001, 0.01):
         model, here = pruned(tables, "all", lam).squeeze(), points[points["lam"] == lam].set_index("type")
         counts = {kind: model[f"{kind}_heads"] for kind in style.TYPES}
@@ -132,16 +138,16 @@ def test_active_heads_of_each_type(swept) -> None:
 def test_types_of_different_depth_are_compared_by_their_shares(make) -> None:
     whole, half = [[8] * 6, [8] * 2, [8] * 2], [[4] * 6, [8] * 2, [4] * 2]
     tables = make.tables(models={"EN-FR": [make.model(kept=whole), make.model("pruned/all_lambda0.01", half)]})
-    points = ours(figure9.numbers(tables))
+    points = ours(heads_left.figure9_numbers(tables))
     assert points[points["lam"] == 0.01][["active", "share"]].values.tolist() == [[24, 0.5], [16, 1.0], [8, 0.5]]
-    assert "heads pruned, of 80 (48/16/16)" in make.texts(figure9.draw(points))
+    assert "heads pruned, of 80 (48/16/16)" in make.texts(heads_left.figure9_draw(points))
 
 
 @pytest.mark.parametrize("pairs", ["1-2 3-4 5-6", "1-2 3", "1 2", "1"])
 def test_decoder_layers_in_pairs(pairs: str, swept) -> None:
     groups, layers = pairs.split(), int(pairs[-1])
     tables = swept(layers, 8, seeds=(1, 2))
-    points = figure10.numbers(tables)
+    points = heads_left.figure10_numbers(tables)
     assert points["layers"].unique().tolist() == groups
     size = 2 if "-" in groups[0] else 1
     for kind in ("decoder", "cross"):
@@ -165,14 +171,18 @@ def mixed(make) -> Tables:
 
 
 @FIGURES
-def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline_on(module, mixed, make) -> None:
-    points = ours(module.numbers(mixed))
+def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline_on(
+    numbers, draw, columns, mixed, make
+) -> None:
+    points = ours(numbers(mixed))
     targets = points[["kind", "lam", "target_heads"]].drop_duplicates().fillna(-1).to_numpy().tolist()
     assert targets[0] == ["baseline", -1, -1]
     assert targets[1:] == [["pruned", 0.001, -1], ["pruned", 0.01, -1], ["pruned", -1, 1], ["pruned", -1, 2]]
-    figure = module.draw(points)
+    figure = draw(points)
     assert make.texts(figure).count(sweep.ASKED_LABEL) == 1
-    if module is figure7:  # from the strongest penalty to the baseline, so that the line does not jump back
+    if (
+        numbers is costs.figure7_numbers
+    ):  # from the strongest penalty to the baseline, so that the line does not jump back
         lines = [list(zip(*line.get_data())) for line in figure.axes[0].lines if line.get_marker() == "o"]
         assert [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)] in lines
         assert [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)] in lines
@@ -180,15 +190,17 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
 
 def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:
     tables = swept(seeds=(1, 2))
-    rows = table2.numbers(tables)
+    rows = costs.table2_numbers(tables)
     mine = rows[rows["corpus"] == "EN-FR"]
     assert mine["scope"].tolist() == ["", ""] + ["all"] * 4  # nothing of scope encoder was trained from scratch
     twins = tables.models[tables.models["kind"] == "scratch"].set_index(["lam", "seed"])
     for row in mine[mine["kind"] == "pruned"].to_dict("records"):
         twin = twins.loc[row["lam"], row["seed"]]
         assert (row["scratch_bleu"], row["scratch_p_value"]) == (twin["bleu"], twin["p_value"])
-    assert "scope" not in table2.shown(rows) and "scope" in table2.shown(table2.numbers(swept(retrain=("encoder",))))
-    shown = table2.shown(table2.numbers(mixed)).query("corpus == 'EN-FR'")
+    assert "scope" not in costs.table2_shown(rows) and "scope" in costs.table2_shown(
+        costs.table2_numbers(swept(retrain=("encoder",)))
+    )
+    shown = costs.table2_shown(costs.table2_numbers(mixed)).query("corpus == 'EN-FR'")
     assert shown["model"].tolist() == ["baseline", "λ 0.001", "λ 0.01", "2 heads", "1 head"]
     assert shown.iloc[0]["BLEU"] == "30.0 [29.0, 31.0]" and sweep.p_text(0.0001) == "<0.001"
     assert [text[:4] for text in shown["BLEU from scratch"]] == ["", "", "", "24.5", ""]
@@ -201,9 +213,9 @@ def test_table2_shows_mean_and_deviation_over_seeds(make) -> None:
         rows.append(make.model(seed=seed, loss=3 - seed))
         rows.append(make.model("pruned/all_lambda0.01", kept, seed=seed, loss=4 - seed, p_value=0.01 * seed))
         rows.append(make.model("scratch/all_lambda0.01", kept, seed=seed, loss=6 - seed, p_value=0.02 * seed))
-    numbers = table2.numbers(make.tables(models={"EN-FR": rows}))
+    numbers = costs.table2_numbers(make.tables(models={"EN-FR": rows}))
     assert (numbers["corpus"] == "EN-FR").sum() == 6  # each seed is a row of the numbers
-    table = table2.shown(numbers)
+    table = costs.table2_shown(numbers)
     mine = table[table["corpus"] == "EN-FR"].set_index("model")
     assert mine["seeds"].tolist() == ["3", "3"]
     assert mine.loc["baseline", "BLEU"] == "29.0 ± 1.0"

@@ -22,7 +22,7 @@ from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.stage import UserError
-from specialized_heads.viewer import index, page
+from specialized_heads.viewer import page
 
 HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
 TEXTS = [
@@ -291,7 +291,7 @@ def test_the_index_has_a_link_to_every_page_and_the_numbers_of_heads(call, tmp_p
     models = {"EN-FR <A>": "a/baseline", "B": "b/pruned/all_lambda0.1"}
     entries = [{"title": title, "model": path[2:], "page": f"{path}/seed1.html"} for title, path in models.items()]
     output = tmp_path / "index.html"
-    call(index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
+    call(page.index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
     text = output.read_text(encoding="utf-8")
     assert '<a href="a/baseline/seed1.html">baseline</a></td><td>2, 0, 1</td><td>2</td>' in text
     assert '<a href="b/pruned/all_lambda0.1/seed1.html">pruned/all_lambda0.1</a></td><td>1, 0, 1</td><td>1</td>' in text

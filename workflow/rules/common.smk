@@ -111,12 +111,18 @@ def corpus_flags(wildcards, input, output):
 
 def figure_flags(wildcards, input, output):
     """The command line of a figure or table: the five tables, what else it reads, and where it writes."""
-    more = [part for name in figures.BY_STEM[wildcards.stem].files for part in (f"--{name}", *input[name])]
-    return ["--data", os.path.dirname(input.data[0]), *more, "--output", output.csv.removesuffix(".csv")]
+    more = [file for name in figures.BY_STEM[wildcards.stem].files for file in input[name]]
+    return ["--data", os.path.dirname(input.data[0]), "--files", *more, "--output", output.csv.removesuffix(".csv")]
+
+
+def figure_code(wildcards):
+    """The hash of the code of a figure or table, and of what else its module reads."""
+    result = figures.BY_STEM[wildcards.stem]
+    return code(f"report.{result.module.split()[0]}", "report.make", data=result.data)
 
 
 def shown(path):
-    """A file that the report shows, with the docstring of the module that makes it."""
+    """A file that the report shows, with its caption."""
     result = lambda wildcards: figures.BY_STEM[wildcards.stem]
     labels = lambda wildcards: {"Result": result(wildcards).label}
     return report(

@@ -74,4 +74,4 @@ use rule stage as viewer_index with:
     benchmark:
         "results/{experiment}/benchmarks/viewer_index.tsv"
     params:
-        **stage("viewer.index", stages.view_index, data=("page.css",)),
+        **stage("viewer.page index", stages.view_index, data=("page.css",)),

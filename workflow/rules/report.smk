@@ -13,7 +13,7 @@ use rule stage as gather with:
     group:
         "figures"
     params:
-        **stage("report.gather", tables.settings),
+        **stage("report.gather table", tables.settings),
 
 
 # Draws any of the figures that src/specialized_heads/experiment/figures.py lists.
@@ -24,7 +24,6 @@ rule figure:
     output:
         shown("results/{experiment}/{stem}.png"),
         "results/{experiment}/{stem}.pdf",
-        "results/{experiment}/{stem}.svg",
         csv="results/{experiment}/{stem}.csv",
     log:
         "results/{experiment}/logs/{stem}.log",
@@ -37,8 +36,8 @@ rule figure:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        code=lambda wildcards: code(f"report.{figures.BY_STEM[wildcards.stem].module}", "report.make"),
-        module=lambda wildcards: f"specialized_heads.report.{figures.BY_STEM[wildcards.stem].module}",
+        code=figure_code,
+        module=lambda wildcards: f"specialized_heads.report.{figures.BY_STEM[wildcards.stem].module}".split(),
         caption=lambda wildcards: figures.BY_STEM[wildcards.stem].caption,
         flags=figure_flags,
         settings=settings(figures.settings),
@@ -51,7 +50,6 @@ use rule figure as table with:
     output:
         shown("results/{experiment}/{stem}.html"),
         "results/{experiment}/{stem}.md",
-        "results/{experiment}/{stem}.tex",
         csv="results/{experiment}/{stem}.csv",
     wildcard_constraints:
         stem="tables/.+|claims",
@@ -67,8 +65,8 @@ use rule stage as configuration with:
     group:
         "figures"
     params:
-        module="report.configuration",
-        code=code("report.configuration"),
+        module="report.gather configuration".split(),
+        code=code("report.gather"),
         digest=hashlib.sha256(experiment.model_dump_json().encode()).hexdigest(),
         # Since it takes `output`, Snakemake neither compares nor prints it, twice, for each change.
         settings=lambda wildcards, output: json.dumps(experiment.model_dump(mode="json"), ensure_ascii=False),

@@ -1,7 +1,7 @@
 """The figures and tables of the report: one row each, which says what draws it and where the report shows it.
 
-All read the five tables of the experiment (`experiment.tables`). To add one, write its module and its row. The module's docstring
-is the caption in the report.
+All read the five tables of the experiment (`experiment.tables`). To add one, write its functions and its row. The docstring of
+the module is the caption in the report or, in a module of several results, that of the function that draws it.
 """
 
 import ast
@@ -33,23 +33,28 @@ class Result(NamedTuple):
     """A figure (`figures/<name>`) or a table."""
 
     stem: str  # its path below the experiment's folder, without suffix
-    module: str  # below specialized_heads.report
+    module: str  # below specialized_heads.report; in a module of several results, with what the names of its functions begin with
     category: str
     label: str
     wanted: Callable[[Experiment], object] = corpora  # whether it is made where no target is named
-    # What it reads beside the five tables, by option of the module: a pattern below the experiment's folder, and its corpora.
+    # What it reads beside the five tables, by argument of `numbers`: a pattern below the experiment's folder, and its corpora.
     files: dict[str, tuple[str, Callable[[Experiment], list[str]]]] = {}
+    data: tuple[str, ...] = ()  # files of the project that its module reads, beside it
 
     @property
     def suffixes(self) -> tuple[str, ...]:
         """Of its files; the report shows the first."""
-        return ("png", "pdf", "svg", "csv") if self.stem.startswith("figures/") else ("html", "md", "tex", "csv")
+        return ("png", "pdf", "csv") if self.stem.startswith("figures/") else ("html", "md", "csv")
 
     @property
     def caption(self) -> str:
-        """The docstring of the module."""
-        path = Path(specialized_heads.__file__).parent.joinpath("report", *self.module.split(".")).with_suffix(".py")
-        return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        """The docstring of the module, or of its function for this result."""
+        module, *name = self.module.split()
+        path = Path(specialized_heads.__file__).parent.joinpath("report", *module.split(".")).with_suffix(".py")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own = [f"{name[0]}_{part}" for part in ("draw", "shown")] if name else []
+        drawn = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in own]
+        return ast.get_docstring([*drawn, tree][0]) or ""
 
 
 def _studies(experiment: Experiment) -> list[str]:
@@ -87,46 +92,46 @@ def _everything(experiment: Experiment) -> bool:
 
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
-    Result("figures/front", "beyond.front", CLAIMS, "At a glance", PRUNED),
-    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, tasks)}),
-    Result("tables/data_card", "beyond.data_card", DATA, "Data card",
+    Result("figures/front", "figures.front", CLAIMS, "At a glance", PRUNED),
+    Result("claims", "claims.claim", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, tasks)}, ("claims.yaml",)),
+    Result("tables/data_card", "figures.provenance data_card", DATA, "Data card",
            files={"cards": ("{corpus}/corpus/raw.json", corpora), "counts": ("{corpus}/corpus/counts.json", corpora),
                   "parses": ("{corpus}/parses/analysis.json", corpora)}),
-    Result("figures/figure1", "voita.figure1", PAPER, "Figure \u20071: relevance and function of each head"),
-    Result("figures/figure2", "voita.figure2", PAPER, "Figure \u20072: the same, further corpora",
+    Result("figures/figure1", "figures.relevance figure1", PAPER, "Figure \u20071: relevance and function of each head"),
+    Result("figures/figure2", "figures.relevance figure2", PAPER, "Figure \u20072: the same, further corpora",
            lambda experiment: corpora(experiment)[1:]),
-    Result("figures/figure3", "voita.figure3", PAPER, "Figure \u20073: positions of dependents"),
-    Result("figures/figure4", "voita.figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
-    Result("figures/figure5", "voita.figure5", PAPER, "Figure \u20075: attention of the rare-words head",
+    Result("figures/figure3", "figures.syntactic figure3", PAPER, "Figure \u20073: positions of dependents"),
+    Result("figures/figure4", "figures.syntactic figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
+    Result("figures/figure5", "figures.rare_words", PAPER, "Figure \u20075: attention of the rare-words head",
            files={"examples": (HEADS.replace(".parquet", ".examples.json"), lambda experiment: corpora(experiment)[:1])}),
-    Result("figures/figure6", "voita.figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
-    Result("figures/figure7", "voita.figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
-    Result("figures/figure8", "voita.figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
-    Result("figures/figure9", "voita.figure9", PAPER, "Figure \u20079: heads left by attention type", PRUNED_ALL),
-    Result("figures/figure10", "voita.figure10", PAPER, "Figure 10: heads left by layer", PRUNED_ALL),
-    Result("tables/table1", "voita.table1", PAPER, "Table \u20071: syntactic heads"),
-    Result("tables/table2", "voita.table2", PAPER, "Table \u20072: pruned and from scratch", PRUNED),
-    Result("tables/functions", "beyond.functions", HEADS_OF, "Functions"),
-    Result("figures/emergence", "beyond.emergence", HEADS_OF, "Emergence of functions", emerging),
-    Result("tables/emergence", "beyond.emergence_table", HEADS_OF, "Emergence of functions, table", emerging),
-    Result("figures/survival", "beyond.survival", HEADS_OF, "Survival of heads", PRUNED),
-    Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table", PRUNED),
-    Result("tables/relevance", "beyond.relevance", HEADS_OF, "Rules of relevance", by_rule),
-    Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
-    Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
-    Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
-    Result("figures/ablation", "michel.ablation", MICHEL, "Single heads", _ablated("single")),
-    Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
-    Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),
-    Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
-    Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training",
+    Result("figures/figure6", "figures.gates figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
+    Result("figures/figure7", "figures.costs figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
+    Result("figures/figure8", "figures.heads_left figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
+    Result("figures/figure9", "figures.heads_left figure9", PAPER, "Figure \u20079: heads left by attention type", PRUNED_ALL),
+    Result("figures/figure10", "figures.heads_left figure10", PAPER, "Figure 10: heads left by layer", PRUNED_ALL),
+    Result("tables/table1", "figures.syntactic table1", PAPER, "Table \u20071: syntactic heads"),
+    Result("tables/table2", "figures.costs table2", PAPER, "Table \u20072: pruned and from scratch", PRUNED),
+    Result("tables/functions", "figures.functions labels", HEADS_OF, "Functions"),
+    Result("figures/emergence", "figures.functions emergence", HEADS_OF, "Emergence of functions", emerging),
+    Result("tables/emergence", "figures.functions halfway", HEADS_OF, "Emergence of functions, table", emerging),
+    Result("figures/survival", "figures.survival", HEADS_OF, "Survival of heads", PRUNED),
+    Result("tables/survival", "figures.survival", HEADS_OF, "Survival of heads, table", PRUNED),
+    Result("tables/relevance", "figures.relevance rules", HEADS_OF, "Rules of relevance", by_rule),
+    Result("figures/gates", "figures.gates pruning", PRUNING, "Gates during pruning", _any("pruned")),
+    Result("tables/controls", "figures.costs controls", PRUNING, "Controls", _any("count", "regularised")),
+    Result("figures/criteria", "figures.criteria", PRUNING, "Criteria", _any("cut")),
+    Result("figures/ablation", "figures.ablation single", MICHEL, "Single heads", _ablated("single")),
+    Result("tables/alone", "figures.ablation alone", MICHEL, "One head alone in its layer", _ablated("single")),
+    Result("figures/ablation_sets", "figures.ablation sets", MICHEL, "Single heads on two test sets", _ablated("single")),
+    Result("figures/systematic", "figures.ablation systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
+    Result("figures/moments", "figures.ablation moments", MICHEL, "Systematic pruning during training",
            lambda experiment: ablated(experiment, "systematic", "checkpoint")),
-    Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
-    Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
-    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
-    Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),
-    Result("figures/training_curves", "beyond.training_curves", RUNS, "Training curves", _everything),
-    Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything),
+    Result("tables/tasks", "figures.bert tasks", BERT, "Tasks", tasks),
+    Result("figures/task_pruning", "figures.bert pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
+    Result("tables/task_speed", "figures.bert speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
+    Result("tables/models", "figures.models scores", RUNS, "Models, scores, signatures"),
+    Result("figures/training_curves", "figures.models curves", RUNS, "Training curves", _everything),
+    Result("tables/environment", "figures.provenance environment", RUNS, "Environment", _everything),
 ]  # fmt: skip
 BY_STEM = {result.stem: result for result in RESULTS}
 LAST = "tables/environment"  # made when all else is; it differs from run to run
@@ -151,12 +156,10 @@ def files(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, list[s
 
 
 def settings(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, Any]:
-    """Its settings; `titles`: by option, of the corpora that its files belong to."""
+    """Its settings; `files`: by argument, the titles of the corpora that its files belong to."""
     if stem == LAST:
         engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
         return {"engines": engines, "device": experiment.device}
-    titles = {
-        option: [experiment.studies[name].title for name in names(experiment)]
-        for option, (_, names) in BY_STEM[stem].files.items()
-    }
-    return {"titles": titles} if titles else {}
+    read = BY_STEM[stem].files.items()
+    files = {option: [experiment.studies[name].title for name in names(experiment)] for option, (_, names) in read}
+    return {"files": files} if files else {}

@@ -1,5 +1,4 @@
 """The figures and tables of an experiment, with the numbers that the papers report beside its own.
 
-Each module has two functions: `numbers` collects what is shown in one table, `draw` (or `shown`, for a table) presents
-exactly that. The numbers are written as CSV beside the figure or table.
+All are functions of five tables (`data`). Claims and figures import what is in this folder, and figures also claims.
 """

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.experiment.names import Name, Target
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
+from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.gather import BLEU, KEYS
 from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table
@@ -20,6 +22,10 @@ from specialized_heads.tables import read_table
 MODEL = ["corpus", "kind", "scope", "lam", "target_heads", "criterion", "seed", "update"]
 # A column by which each table is known.
 FIRST = {"models": "metric", "heads": "functions", "logs": "update", "ablation": "what", "relations": "direction"}
+
+
+TOTALS = [f"{kind}_heads" for kind in KINDS]
+SAMPLES = "_samples"  # ending of columns with differences on resampled sentences
 
 
 class Tables(NamedTuple):
@@ -36,12 +42,10 @@ class Tables(NamedTuple):
         return self.models[self.models["metric"] == BLEU]
 
     def pruned(self) -> pd.DataFrame:
-        """The models of the corpora that are pruned."""
         models = self.translation()
         return models[models["corpus"].isin(models.loc[models["kind"] != "baseline", "corpus"])]
 
     def tasks(self) -> pd.DataFrame:
-        """The models of classification tasks."""
         return self.models[self.models["metric"] != BLEU]
 
     def corpora(self) -> list[str]:
@@ -99,6 +103,25 @@ def joined(paths: dict[str, Path], columns: Sequence[str]) -> pd.DataFrame:
 def with_ends(*columns: str) -> list[str]:
     """Each of these columns, and those with the ends of its interval or range, `_low` and `_high`."""
     return [f"{column}{end}" for column in columns for end in ("", "_low", "_high")]
+
+
+INTERVAL = with_ends("difference")  # from the baseline
+COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation/score.py`)
+
+
+def is_decided(models: pd.DataFrame) -> pd.Series:
+    """Which models have nothing undecided: those with decided gates or none (λ 0), and those with a number of heads as target.
+
+    But not where the order of log α alone chose the heads: then the gates had not come near that number.
+    """
+    by_order = models["gates_by_order"].astype(float).eq(1) if "gates_by_order" in models else False
+    asked = models["target_heads"].notna() & ~by_order
+    return (models["gates_decided"] >= MIN_DECIDED) & models["target_heads"].isna() | asked | (models["lam"] == 0)
+
+
+def without_penalty(models: pd.DataFrame) -> pd.DataFrame:
+    """Of models pruned with gates, those with λ 0 and as many updates as the others, by seed."""
+    return models[(models["lam"] == 0) & (models["updates"] == models["updates"].max())].set_index("seed")
 
 
 def first_seed(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,8 @@
-"""Stage: gather what an experiment has measured into one of five tidy tables (docs/heads.md describes every column).
+"""Stages: gather what an experiment has measured into one of five tidy tables, or write its configuration.
 
-All tables begin with the same columns, `KEYS`, so that they can be joined, and those of several experiments concatenated.
+docs/heads.md describes every column. All tables begin with the same ones, `KEYS`, so that they can be joined, and those of
+several experiments concatenated. The configuration is the validated one with all defaults: given to Snakemake as `--configfile`,
+it reproduces the same results.
 """
 
 import json
@@ -9,9 +11,11 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
+import yaml
 
 from specialized_heads import stage
 from specialized_heads.corpus.readers.archives import lines
+from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
@@ -29,6 +33,7 @@ COLUMNS = {
     "heads": ["type", "layer", "head", "functions"],
     "relations": ["relation", "direction"],
 }  # fmt: skip
+COMMENT = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"
 BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
 
 
@@ -145,7 +150,16 @@ def gather(settings: Settings, results: Path) -> pd.DataFrame:
 
 
 @stage.command("output", settings=Settings)
-def main(files: stage.Files, settings: Settings) -> None:
-    table = gather(settings, files.output.parents[1])
-    write_table(files.output, pa.Table.from_pandas(table, preserve_index=False))
-    stage.log.info("%s: %d rows, %d columns", settings.table, *table.shape)
+def table(files: stage.Files, settings: Settings) -> None:
+    frame = gather(settings, files.output.parents[1])
+    write_table(files.output, pa.Table.from_pandas(frame, preserve_index=False))
+    stage.log.info("%s: %d rows, %d columns", settings.table, *frame.shape)
+
+
+@stage.command("output")
+def configuration(files: stage.Files) -> None:
+    values = load(files.settings, origin="settings").model_dump(mode="json")
+    stage.write_file(files.output, COMMENT + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
+
+
+stage.no_stage(__name__)

@@ -1,4 +1,4 @@
-"""Stage page: all attention maps of one model for some sentences, as one self-contained HTML file.
+"""Stage: all attention maps of one model for some sentences, as one self-contained HTML file.
 
 The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a readable length (`LENGTHS`) on
 the source side, and no longer than that on the target side. Maps are those of the analysis: the model reads the source and the
@@ -6,12 +6,15 @@ reference translation. Weights are stored in 256 steps, so the error is at most 
 
 `page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from a corpus enters it only as
 JSON, in which every `<` is escaped, and the script writes it into the page as text; a content security policy forbids
-anything from elsewhere.
+anything from elsewhere. The stage `index` makes one page with links to the pages of all models of an experiment, by corpus.
 """
 
 import base64
+import html
 import json
 import math
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,19 @@ class Settings(stage.Section):
     language: str  # of the source side
     device: str
     alone: bool = False  # without a page of all models to link to
+
+
+class Entry(stage.Section):
+    """A page: its model, the title of its corpus, and its path relative to the index."""
+
+    title: str
+    model: str
+    page: str
+
+
+class IndexSettings(stage.Section):
+    experiment: str
+    entries: list[Entry] = Field(min_length=1)
 
 
 def choose(
@@ -127,6 +143,29 @@ def page(data: Json) -> str:
     for name, file in parts.items():
         shell = shell.replace(f"/* {name} */", (FILES / file).read_text(encoding="utf-8"))
     return shell.replace("/* DATA */", text)
+
+
+@stage.command("output", many=("heads",), settings=IndexSettings)
+def index(files: stage.Files, settings: IndexSettings) -> None:
+    """`--heads` are the tables of heads of the entries."""
+    name, css = html.escape(settings.experiment), (FILES / "page.css").read_text(encoding="utf-8")
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
+        f"<title>Attention heads: {name}</title>\n<style>\n{css}</style>\n</head>\n<body>",
+        f"<header><h1>Attention heads: {name}</h1></header>",
+    ]
+    for title, models in groupby(zip(settings.entries, files.heads, strict=True), key=lambda pair: pair[0].title):
+        parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
+        parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
+        for entry, table in models:
+            rows = read_table(table, columns=["type", "functions"]).to_pylist()
+            counts = Counter(row["type"] for row in rows)
+            left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
+            link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
+            parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
+        parts.append("</table>")
+    stage.write_file(files.output, "\n".join([*parts, "</body>", "</html>", ""]))
 
 
 NAMES = ("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")

@@ -13,11 +13,20 @@ from urllib.parse import quote
 import pandas as pd
 
 from specialized_heads.report import data
-from specialized_heads.report.claims import table
-from specialized_heads.report.claims.claim import LEAST_BASELINES, VERDICTS, Claim, Unit, Verdict, claims
-from specialized_heads.report.claims.evidence import is_decided
-from specialized_heads.report.claims.table import accepted, ours
-from specialized_heads.report.output import escape_markdown
+from specialized_heads.report.claims.claim import (
+    LEAST_BASELINES,
+    VERDICTS,
+    Claim,
+    Unit,
+    Verdict,
+    accepted,
+    claims,
+    judged,
+    ours,
+)
+from specialized_heads.report.claims.evidence import every_evidence
+from specialized_heads.report.data import is_decided
+from specialized_heads.report.make import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
@@ -42,8 +51,8 @@ TITLES = {
 }
 
 
-def judged(folders: Sequence[Path]) -> pd.DataFrame:
-    """The rows of `table.judged` for each of these folders of tables, with `experiment`, `folder` and `updates`."""
+def measured(folders: Sequence[Path]) -> pd.DataFrame:
+    """The rows of `claim.judged` for each of these folders of tables, with `experiment`, `folder` and `updates`."""
     frames = []
     for folder in dict.fromkeys(folders):
         if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
@@ -51,7 +60,7 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
         tables = data.load([folder])
         path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
         speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
-        rows = table.judged(table.every_evidence(tables, speed))
+        rows = judged(every_evidence(tables, speed))
         own = {corpus: tables.of(corpus) for corpus in rows["corpus"].unique()}
         updates = [_updates(own[corpus], CLAIMS[name]) for name, corpus in zip(rows["claim"], rows["corpus"])]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
@@ -178,7 +187,7 @@ def _notes(same: pd.DataFrame, notes: dict[str, str], output: Path) -> Iterator[
 
 def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
     """Write `output`.md and `output`.csv; return how many claims have each verdict."""
-    rows = ranked(judged(folders))
+    rows = ranked(measured(folders))
     csv = rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
     write_file(output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes)))
     write_file(output.with_name(f"{output.name}.csv"), csv)

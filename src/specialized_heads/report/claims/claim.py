@@ -1,6 +1,7 @@
-"""A claim, what was measured of it, and the verdict.
+"""Judge every quantitative claim of both papers by the results of this experiment.
 
-The claims are data: `claims.yaml` has one entry for each, with the paper's value and the range of ours that confirms it.
+One row per claim and corpus: the paper's value, ours with its interval and sample size, the range that confirms the claim, and
+the verdict. Claims about pruning have a row for each corpus that is pruned.
 """
 
 from collections.abc import Callable
@@ -8,14 +9,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 from importlib import import_module
-from math import inf, isnan, nan
+from itertools import product
+from math import inf, isinf, isnan, nan
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 import yaml
 from pydantic import Field
 
-from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, every_evidence
+from specialized_heads.report.data import Tables, joined, with_ends
 from specialized_heads.report.style import minus
 from specialized_heads.stage import Section
 
@@ -61,7 +65,6 @@ class Unit(StrEnum):
     RANK = "rank"  # a mean over seeds need not be whole
 
     def text(self, value: float) -> str:
-        """The formatted value."""
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
 
@@ -127,6 +130,20 @@ class Claim(Section):
         return measured
 
 
+SPEED = ["sentences", *with_ends("gain"), "device"]
+COLUMNS = ["paper", "claim", "finding", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n"]
+COLUMNS += ["of", "baselines", "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
+LEGEND = " ".join(f"{verdict.value.capitalize()}: {meaning}." for verdict, meaning in VERDICTS.items())
+CAPTION = (
+    "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
+    f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
+    f"and with {LEAST_BASELINES} or more its interval is Student's over them; intervals of BLEU are over sentences, the same "
+    "for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. Claims that this "
+    "experiment cannot test are only in claims.csv, with the reason. Losses of a classifier by pruning are relative to what it "
+    "has learned: its score less that of the most frequent label."
+)
+
+
 @cache
 def claims() -> tuple[Claim, ...]:
     """All claims of both papers, in the order of the list."""
@@ -136,7 +153,6 @@ def claims() -> tuple[Claim, ...]:
 
 
 def measure(claim: Claim) -> Callable[[Evidence], Measured]:
-    """The function that measures a claim on the evidence of a corpus."""
     modules = [import_module(f"specialized_heads.report.claims.{name}") for name in MEASURES]
     return partial(next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given)
 
@@ -158,3 +174,73 @@ def judge(claim: Claim, measured: Measured) -> Verdict:
     if not (certain and measured.sufficient and measured.baselines >= LEAST_BASELINES):
         return Verdict.PARTLY
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED
+
+
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed is measured."""
+    return judged(every_evidence(tables, joined(speed, SPEED)))
+
+
+def judged(corpora: list[Evidence]) -> pd.DataFrame:
+    """Judge every claim on every corpus to which it applies: one row for each, with the measured value and the verdict."""
+    rows = []
+    for claim, evidence in product(claims(), corpora):
+        if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
+            continue
+        try:
+            measured = claim.measured(evidence)
+            values = vars(measured) | {"reason": "", "verdict": judge(claim, measured).value}
+        except NotTestable as error:
+            values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
+        ends = dict(zip(("accepted_low", "accepted_high"), claim.range, strict=True))
+        rows.append(dict(claim) | values | ends | {"corpus": evidence.title, "claim": claim.name})
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64", "baselines": "Int64"})
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The claims that can be judged, as text."""
+    judged = rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records")
+    table = [
+        {name: values[name] for name in ("paper", "section", "text", "corpus", "verdict", "reported")}
+        | {"ours": ours(values, unit), "n": _counted(values)}
+        | {"accepted": accepted(values, unit), "notes": values["note"]}
+        for values, unit in ((values, Unit(values["unit"])) for values in judged)
+    ]
+    return pd.DataFrame(table or {"text": ["none can be judged"]}).rename(columns={"text": "claim"})
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """How to read the table, and the number of claims with each verdict on each corpus."""
+    counts = []
+    for corpus, same in rows.groupby("corpus", sort=False):
+        verdicts = same["verdict"].value_counts()
+        counts.append(f"{corpus}: " + ", ".join(f"{verdicts.get(v.value, 0)} {v.value}" for v in Verdict))
+    return f"{CAPTION} {'; '.join(counts)}."
+
+
+def ours(values: dict, unit: Unit) -> str:
+    """The measured value with its interval."""
+    if pd.isna(values["value"]):
+        return ""
+    text = unit.text(values["value"])
+    if pd.notna(values["low"]):
+        text += f" [{unit.text(values['low'])}, {unit.text(values['high'])}]"
+    return text
+
+
+def _counted(values: dict) -> str:
+    if pd.isna(values["n"]):
+        return ""
+    return f"1 {values['of'].removesuffix('s')}" if values["n"] == 1 else f"{values['n']:,} {values['of']}"
+
+
+def accepted(values: dict, unit: Unit) -> str:
+    """The range that confirms the claim; "" for values without a verdict."""
+    low, high = values["accepted_low"], values["accepted_high"]
+    if isinf(low) and isinf(high):
+        return ""
+    if isinf(high):
+        return f"{unit.text(low)} or more"
+    if isinf(low):
+        return f"{unit.text(high)} or less"
+    return unit.text(low) if low == high else f"{unit.text(low)} to {unit.text(high)}"

@@ -3,24 +3,30 @@
 Each seed has a baseline of its own, with the models pruned from it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
 import pandas as pd
 
 from specialized_heads.heads.functions import POSITIONAL, SYNTACTIC
-from specialized_heads.model.architecture import KINDS, SCOPES
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.pruning.prune import MIN_DECIDED
-from specialized_heads.report.data import parted, with_ends
+from specialized_heads.report.data import (
+    COUNTERPART,
+    SAMPLES,
+    Tables,
+    in_order_of_importance,
+    is_decided,
+    parted,
+    removed,
+    with_ends,
+    without_penalty,
+)
 
-TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
-INTERVAL = with_ends("difference")  # from the baseline
-COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation/score.py`)
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
-SAMPLES = "_samples"  # ending of columns with differences on resampled sentences
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 
 
@@ -35,7 +41,6 @@ def require(fulfilled: object, reason: str) -> None:
 
 
 def _empty() -> pd.DataFrame:
-    """The default of a field that is a table."""
     return field(default_factory=pd.DataFrame)
 
 
@@ -59,7 +64,6 @@ class Evidence:
     speed: pd.DataFrame = _empty()  # of a task: speed with and without half of the heads
 
     def baselines(self) -> pd.DataFrame:
-        """Scores of the baselines, one row per seed."""
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
     def require_trained(self) -> None:
@@ -102,8 +106,7 @@ class Evidence:
 
     def controls(self, scope: str) -> pd.DataFrame:
         """Scores of the models with λ 0, which train for as long as the pruned models but keep all heads; by seed."""
-        models = self.pruned_with(scope)
-        return models[(models["lam"] == 0) & (models["updates"] == models["updates"].max())].set_index("seed")
+        return without_penalty(self.pruned_with(scope))
 
     def compared(self, scope: str) -> pd.DataFrame:
         """Pruned models that are compared with λ 0 of as many updates (`COUNTERPART`).
@@ -144,7 +147,6 @@ class Evidence:
         return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
-        """The baselines' heads of a scope."""
         return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
@@ -180,16 +182,6 @@ class Evidence:
         return before.assign(survival=counts / before["seed"].map(number))
 
 
-def is_decided(models: pd.DataFrame) -> pd.Series:
-    """Which models have nothing undecided: those with decided gates or none (λ 0), and those with a number of heads as target.
-
-    But not where the order of log α alone chose the heads: then the gates had not come near that number.
-    """
-    by_order = models["gates_by_order"].astype(float).eq(1) if "gates_by_order" in models else False
-    asked = models["target_heads"].notna() & ~by_order
-    return (models["gates_decided"] >= MIN_DECIDED) & models["target_heads"].isna() | asked | (models["lam"] == 0)
-
-
 def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
     """The difference of BLEU from the second model that each is compared with, and its interval: (3, models).
 
@@ -198,3 +190,38 @@ def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
     values = models.reindex(columns=[f"{name}{end}" for name in COUNTERPART]).to_numpy(float).T
     require(not np.isnan(values).any(), "the scores do not compare models with λ 0 or with their controls; score again")
     return values
+
+
+def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
+    """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with `task`."""
+    every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
+    for task in tables.tasks()["corpus"].unique():
+        every.append(evidence_of(tables.of(task), speed=speed[speed["task"] == task]))
+    return every
+
+
+def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidence:
+    """The evidence of a corpus, or of a classification task with its `speed`."""
+    models, second = tables.models, removed(tables, "without", measured_on="second")
+    first = models.iloc[0]
+    same = (first.get("source_language"), first.get("target_language")) == ("en", "ru")
+    shared = Evidence(
+        title=first["corpus"],
+        scores=models,
+        heads=tables.heads,
+        single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
+        second=second,
+        systematic=in_order_of_importance(tables),
+        logs=tables.logs,
+    )
+    if speed is None:
+        return replace(
+            shared,
+            stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
+            pruned=len(set(models["kind"])) > 1 or len(tables.ablation) > 0,
+            least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
+        )
+    # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
+    second = second if pd.notna(first.get("second_bleu")) else second[:0]
+    known = {"majority": first["majority"], "metric": first["metric"], "speed": speed}
+    return replace(shared, of="classification", second=second, **known)

@@ -11,7 +11,7 @@ from specialized_heads.report.claims.evidence import HEAD, Evidence, require
 from specialized_heads.report.claims.inference import DIFFERENCES, SHARES, each, mean_of, proportion, same_sign
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.data import with_ends
-from specialized_heads.report.voita.paper import SIGNIFICANT
+from specialized_heads.report.paper import SIGNIFICANT
 
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
@@ -42,7 +42,6 @@ def significant(evidence: Evidence) -> Measured:
 
 
 def _share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
-    """The share for which this is true in each baseline."""
     within = proportion(int(found.sum()), len(found), of=of)
     shares = found.astype(float).groupby(seeds).mean()
     return mean_of(shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES)

@@ -10,17 +10,9 @@ import pandas as pd
 
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import (
-    COUNTERPART,
-    MODEL,
-    SAMPLES,
-    TOTALS,
-    Evidence,
-    counterparts,
-    require,
-)
+from specialized_heads.report.claims.evidence import MODEL, Evidence, counterparts, require
 from specialized_heads.report.claims.inference import SHARES, each, mean_of
-from specialized_heads.report.data import with_ends
+from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 BESIDE = 0.05  # of the heads: a larger share than that of the largest pruned model is judged up to here

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from specialized_heads.report import style
+from specialized_heads.report import style, sweep
 from specialized_heads.report.data import Tables, stack, with_ends
-from specialized_heads.report.voita import sweep
 
 LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
 ORDER = ["baseline", *style.CRITERIA]

@@ -17,7 +17,6 @@ from specialized_heads.report import style
 from specialized_heads.report.data import Tables
 from specialized_heads.stage import read_json
 
-FILES = ("examples",)
 LONGEST = 16  # characters of a label; longer tokens are cut
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#FFFFFF", "#9FC3E6", "#08306B"])
 RAREST = "#C2410C"

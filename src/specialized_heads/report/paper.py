@@ -5,6 +5,7 @@ Pruned", ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than On
 figures are given beside each number. Accuracies are fractions; directions have the names used in the rest of the project.
 """
 
+from collections import namedtuple
 from typing import NamedTuple
 
 from specialized_heads.parsing.relations import canonical
@@ -15,16 +16,8 @@ MARKERS = {WMT: "*", SUBTITLES: "X"}  # in figures, drawn in grey
 HEADS_PER_TYPE = 48  # 6 layers of 8 heads, appendix B.2
 
 
-class Dependency(NamedTuple):
-    """A row of table 1 (section 5.2.2): the best head's accuracy and the positional baseline's."""
-
-    corpus: str
-    relation: str
-    direction: str
-    best: float
-    baseline: float
-
-
+# Rows of table 1 (section 5.2.2): the best head's accuracy and the positional baseline's.
+Dependency = namedtuple("Dependency", "corpus relation direction best baseline")
 TABLE1 = tuple(
     Dependency(corpus, relation, direction, best, baseline)
     for corpus, relation, head_to_dependent, dependent_to_head, baseline in (
@@ -76,14 +69,8 @@ TABLE2 = (
 )
 
 
-class EncoderOnly(NamedTuple):
-    """A result that section 6.2.1 states with figure 7: encoder heads left, and the loss in BLEU."""
-
-    corpus: str
-    heads: int
-    loss: float
-
-
+# What section 6.2.1 states with figure 7: encoder heads left, and the loss in BLEU.
+EncoderOnly = namedtuple("EncoderOnly", "corpus heads loss")
 FIGURE7 = (EncoderOnly(WMT, 10, 0.15), EncoderOnly(SUBTITLES, 4, 0.25))
 
 SIGNIFICANT = 0.01  # the level at which Michel et al. mark differences (paired bootstrap)

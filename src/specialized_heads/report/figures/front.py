@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.model.architecture import SCOPES
-from specialized_heads.report import style
+from specialized_heads.report import paper, style, sweep
 from specialized_heads.report.data import Tables, stack, with_ends
-from specialized_heads.report.voita import paper, sweep
 
 NONE = "none found"
 COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}

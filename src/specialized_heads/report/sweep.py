@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, SAMPLES, TOTALS, Evidence, is_decided
+from specialized_heads.report.data import INTERVAL, SAMPLES, TOTALS, is_decided, without_penalty
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 TARGET = ["kind", "lam", "target_heads"]
@@ -100,7 +100,7 @@ def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame
     The reference is λ 0 of as many updates, or the baseline where a seed has none. It differs from itself by 0, for sure.
     """
     rows = models(scores, scope=scope)
-    unpruned = Evidence(scores=rows).controls(scope)
+    unpruned = without_penalty(rows[rows["kind"] == "pruned"])
     rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
     known = rows["counterpart_difference"].notna() | (rows["kind"] == "baseline") | (rows["lam"] == 0)
     if rows.empty or not known.all() or not set(rows["seed"]) <= set(unpruned.index):
@@ -178,8 +178,15 @@ def value_text(
     return style.minus(text)
 
 
+def between(values: pd.Series, form: str) -> str:
+    """Lowest to highest value, or the one that all share; a dash where there is none."""
+    if values.isna().all():
+        return "–"
+    low, high = form.format(values.min()), form.format(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
 def interval_text(row: Mapping[str, float], name: str, *, digits: int = 1) -> str:
-    """`value_text` of a column of a row, with its interval."""
     return value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"], digits=digits)
 
 
@@ -242,7 +249,6 @@ def key(points: pd.DataFrame) -> list[Line2D]:
 
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:
-    """The legend entry of hollow markers."""
     return style.marker_key(f"differs from the {reference}, p < {HOLLOW_BELOW}", **look)
 
 

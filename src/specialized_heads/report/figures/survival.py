@@ -19,14 +19,12 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.prune import MIN_DECIDED
-from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, is_decided
+from specialized_heads.report import style, sweep
+from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, evidence_of
 from specialized_heads.report.claims.inference import associated, correlation_of, ranked
 from specialized_heads.report.claims.of_survival import survival as difference_of
 from specialized_heads.report.claims.of_survival import surviving
-from specialized_heads.report.claims.table import evidence_of
-from specialized_heads.report.data import Tables
-from specialized_heads.report.voita import sweep
+from specialized_heads.report.data import Tables, is_decided
 
 # Name of a score -> how to compute it from the table of heads; a higher score should predict survival.
 SCORES = {

@@ -1,1 +1,0 @@
-"""Figures and tables of the classification tasks that have no counterpart for translation."""

@@ -1,1 +1,0 @@
-"""The figures and tables of Michel et al. (2019)."""

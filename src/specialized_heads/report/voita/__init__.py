@@ -1,1 +1,0 @@
-"""The figures and tables of Voita et al. (2019)."""
