@@ -6,7 +6,7 @@ analysis set takes whole documents from the front until it is full, skipping tho
 in the same way from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are
 kept in the repository, do not change with the sizes of the other sets.
 
-A sentence that occurs twice (`near_duplicates`: equal bags, which includes equal keys) belongs to the first set that has it: one
+A sentence that occurs twice (`normalise`: equal bags, which includes equal keys) belongs to the first set that has it: one
 assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source
 occurs already in its own set, is dropped. A training pair whose source or target occurs in any held-out set is dropped. A pair
 of an analysis set may have no target, which then equals no other.
@@ -19,8 +19,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.corpus.filters import measure
-from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
+from specialized_heads.corpus.clean import fingerprints, measure
+from specialized_heads.corpus.normalise import fingerprint, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
