@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.vocabulary import EOS, PAD
+from specialized_heads.corpus.bpe import EOS, PAD
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.positional import Position, choosing, expected, preferred, visible_counts
 from specialized_heads.heads.rare_words import rare_hits
