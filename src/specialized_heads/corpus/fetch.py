@@ -8,7 +8,6 @@ A download takes as many attempts as it needs, in this run or a later one: the b
 attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or nothing tells whether it has.
 """
 
-import contextlib
 import http.client
 import os
 import re
@@ -16,7 +15,6 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,132 +48,115 @@ class Interrupted(Exception):
     """An attempt failed, but another one may succeed."""
 
 
-def remedies(output: Path) -> str:
-    """What a user can do if the server does not deliver the file."""
-    return f"set downloads.mirrors to a server that has the file, or place the file by hand as {output}"
-
-
-def partial(output: Path) -> Path:
-    """Where the bytes that have arrived are. The suffix is that of the output: it tells how the file is packed."""
-    return output.with_name(f".partial.{output.name}")
-
-
 def read_notes(path: Path) -> dict[str, Any]:
-    """The content of a JSON file; an empty dictionary if it is missing or broken."""
-    with contextlib.suppress(stage.UserError):
-        if isinstance(notes := stage.read_json(path), dict):
-            return notes
-    return {}
+    """The content of a JSON file; an empty dictionary if it is missing."""
+    return stage.read_json(path) if path.exists() else {}
 
 
-def download(url: str, output: Path, wanted: Wanted) -> None:
-    """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought none."""
-    most, attempts = size_of(output), 0
-    while True:
+class Download:
+    """The bytes of a file that have arrived, in a hidden file beside the output.
+
+    notes: JSON with `url`, `validator` (ETag, Last-Modified or empty) and `bytes` (of the whole file, or null).
+    """
+
+    def __init__(self, url: str, output: Path, wanted: Wanted) -> None:
+        self.url, self.output, self.wanted = url, output, wanted
+        self.path = output.with_name(f".partial.{output.name}")  # the suffix tells how the file is packed
+        self.notes = output.with_name(f".partial.{output.name}.json")
+        self.remedies = f"set downloads.mirrors to a server that has the file, or place the file by hand as {output}"
+
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.notes.unlink(missing_ok=True)
+
+    def complete(self) -> None:
+        """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought none."""
+        most, attempts = self.size(), 0
+        while True:
+            try:
+                return self.attempt()
+            except Interrupted as error:
+                reason = f"{self.url}: {error}"
+            attempts = 0 if self.size() > most else attempts + 1
+            most = max(most, self.size())
+            if attempts >= ATTEMPTS:
+                raise stage.UserError(
+                    f"{reason}; gave up after {attempts} attempts without progress ({most} bytes have arrived and are "
+                    f"kept). Check the network and run again; or {self.remedies}"
+                )
+            pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])
+            stage.log.info("%s; next attempt in %.0f seconds", reason, pause)
+            time.sleep(pause)
+
+    def attempt(self) -> None:
+        """Request the missing bytes and append them; `Interrupted` if another attempt may succeed."""
+        notes, have = read_notes(self.notes), self.size()
+        # Only the server that gave a validator understands it; otherwise the hash must tell whether the parts fit together.
+        version = notes.get("validator", "") if notes.get("url") == self.url else ""
+        have = have if version or self.wanted.sha256 else 0
+        if have and have == notes.get("bytes"):
+            return
+        headers = {"User-Agent": "specialized-heads", "Accept-Encoding": "identity"}
+        if have:
+            headers |= {"Range": f"bytes={have}-"} | ({"If-Range": version} if version else {})
         try:
-            return request(url, output, wanted)
-        except Interrupted as error:
-            reason = f"{url}: {error}"
-        attempts = 0 if size_of(output) > most else attempts + 1
-        most = max(most, size_of(output))
-        if attempts >= ATTEMPTS:
-            raise stage.UserError(
-                f"{reason}; gave up after {attempts} attempts without progress ({most} bytes have arrived and are "
-                f"kept). Check the network and run again; or {remedies(output)}"
-            )
-        pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])
-        stage.log.info("%s; next attempt in %.0f seconds", reason, pause)
-        time.sleep(pause)
+            asked = urllib.request.Request(self.url, headers=headers)  # noqa: S310 - the scheme was checked
+            with urllib.request.urlopen(asked, timeout=TIMEOUT) as response:  # noqa: S310
+                self.receive(response, have=have, version=version)
+        except urllib.error.HTTPError as error:
+            answer = f"the server answers {error.code} {error.reason}"
+            if error.code == 416 and have:
+                self.remove()
+            elif error.code not in TEMPORARY:
+                said = f"{self.url}: {answer}; check the name and version of the corpus, {self.remedies}"
+                raise stage.UserError(said) from None
+            raise Interrupted(answer) from None
+        except (OSError, http.client.HTTPException) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
+                said = "no such file" if isinstance(reason, FileNotFoundError) else f"not an address ({reason})"
+                raise stage.UserError(f"{self.url}: {said}; {self.remedies}") from None
+            if isinstance(reason, TimeoutError):
+                raise Interrupted(f"no byte for {TIMEOUT:g} seconds") from None
+            raise Interrupted(f"connection failed ({reason})") from None
 
-
-def size_of(output: Path) -> int:
-    """Bytes that have arrived."""
-    return partial(output).stat().st_size if partial(output).exists() else 0
-
-
-def request(url: str, output: Path, wanted: Wanted) -> None:
-    """One attempt: request the missing bytes and append them; `Interrupted` if another attempt may succeed."""
-    notes, have = read_notes(notes_of(output)), size_of(output)
-    # Only the server that gave a validator understands it; otherwise the hash must tell whether the parts fit together.
-    version = notes.get("validator", "") if notes.get("url") == url else ""
-    have = have if version or wanted.sha256 else 0
-    if have and have == notes.get("bytes"):
-        return
-    headers = {"User-Agent": "specialized-heads", "Accept-Encoding": "identity"}
-    if have:
-        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": version} if version else {})
-    try:
-        asked = urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme was checked
-        with urllib.request.urlopen(asked, timeout=TIMEOUT) as response:  # noqa: S310
-            receive(response, url, output, wanted, have=have, version=version)
-    except urllib.error.HTTPError as error:
-        answer = f"the server answers {error.code} {error.reason}"
-        if error.code == 416 and have:
-            remove(output)
-        elif error.code not in TEMPORARY:
-            raise stage.UserError(
-                f"{url}: {answer}; check the name and version of the corpus, {remedies(output)}"
-            ) from None
-        raise Interrupted(answer) from None
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
-            said = "no such file" if isinstance(reason, FileNotFoundError) else f"not an address ({reason})"
-            raise stage.UserError(f"{url}: {said}; {remedies(output)}") from None
-        silent = isinstance(reason, TimeoutError)
-        raise Interrupted(f"no byte for {TIMEOUT:g} seconds" if silent else f"connection failed ({reason})") from None
-
-
-def receive(response: Any, url: str, output: Path, wanted: Wanted, *, have: int, version: str) -> None:
-    """Append the response to the bytes that have arrived, or start over where the server sends the whole file."""
-    # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else its date.
-    etag = response.headers.get("ETag", "")
-    validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
-    start = response.read(FIRST_BYTES)
-    if response.status == 206:
-        part = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        same = "" in (version, validator) or version == validator  # some servers ignore If-Range
-        if not (same and part and int(part[1]) == have):
-            remove(output)
-            raise Interrupted("the file on the server has changed; starting over")
-        total = int(part[2])
-        stage.log.info("%s: resuming at %.1f of %.1f MB", url, have / 1e6, total / 1e6)
-    else:
-        # Before anything is written: a page must not replace the bytes that have arrived.
-        if PAGE.match(start):
-            raise stage.UserError(f"{url}: the server sends an HTML page instead of the file; {remedies(output)}")
-        length = response.headers.get("Content-Length")
-        total = None if length is None else int(length)
-        remove(output)
-    if wanted.bytes is not None and total not in (None, wanted.bytes):
-        raise stage.UserError(
-            f"{url}: the server's file has {total} bytes, expected {wanted.bytes}; {remedies(output)}"
-        )
-    if not size_of(output):
-        stage.write_json(notes_of(output), {"url": url, "validator": validator, "bytes": total})
-    with stage.disk_errors(output), open(partial(output), "ab") as file:
-        file.write(start)
-        shutil.copyfileobj(response, file, CHUNK)
-    expected = wanted.bytes if total is None else total
-    if expected is not None and size_of(output) < expected:
-        raise Interrupted(f"the connection ended after {size_of(output)} of {expected} bytes")
-
-
-def notes_of(output: Path) -> Path:
-    """JSON with `url`, `validator` (ETag, Last-Modified or empty) and `bytes` (of the whole file, or null)."""
-    return output.with_name(f".partial.{output.name}.json")
-
-
-def remove(output: Path) -> None:
-    """Delete what has arrived."""
-    partial(output).unlink(missing_ok=True)
-    notes_of(output).unlink(missing_ok=True)
-
-
-def mirrored(url: str, mirrors: Mapping[str, str]) -> str:
-    """The address to use: the longest prefix of `url` among the mirrors is replaced."""
-    start = max(filter(url.startswith, mirrors), key=len, default="")
-    return mirrors.get(start, "") + url.removeprefix(start)
+    def receive(self, response: Any, *, have: int, version: str) -> None:
+        """Append the response to the bytes that have arrived, or start over where the server sends the whole file."""
+        # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else its date.
+        etag = response.headers.get("ETag", "")
+        validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
+        start = response.read(FIRST_BYTES)
+        if response.status == 206:
+            part = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+            same = "" in (version, validator) or version == validator  # some servers ignore If-Range
+            if not (same and part and int(part[1]) == have):
+                self.remove()
+                raise Interrupted("the file on the server has changed; starting over")
+            total = int(part[2])
+            stage.log.info("%s: resuming at %.1f of %.1f MB", self.url, have / 1e6, total / 1e6)
+        else:
+            # Before anything is written: a page must not replace the bytes that have arrived.
+            if PAGE.match(start):
+                said = f"{self.url}: the server sends an HTML page instead of the file; {self.remedies}"
+                raise stage.UserError(said)
+            length = response.headers.get("Content-Length")
+            total = None if length is None else int(length)
+            self.remove()
+        expected = self.wanted.bytes
+        if expected is not None and total not in (None, expected):
+            said = f"{self.url}: the server's file has {total} bytes, expected {expected}; {self.remedies}"
+            raise stage.UserError(said)
+        if not self.size():
+            stage.write_json(self.notes, {"url": self.url, "validator": validator, "bytes": total})
+        with stage.disk_errors(self.output), open(self.path, "ab") as file:
+            file.write(start)
+            shutil.copyfileobj(response, file, CHUNK)
+        expected = expected if total is None else total
+        if expected is not None and self.size() < expected:
+            raise Interrupted(f"the connection ended after {self.size()} of {expected} bytes")
 
 
 def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
@@ -201,18 +182,23 @@ def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     if output.exists() and in_place(output, card=card, wanted=wanted):
         stage.log.info("%s: in place", output)
         return
-    url = mirrored(wanted.url, wanted.downloads.mirrors)
+    # The longest prefix of the address among the mirrors is replaced.
+    mirrors = wanted.downloads.mirrors
+    start = max(filter(wanted.url.startswith, mirrors), key=len, default="")
+    url = mirrors.get(start, "") + wanted.url.removeprefix(start)
     if not url.startswith(("http://", "https://", "file://")):
         raise stage.UserError(f"downloads.mirrors: {url} is not an http, https or file address")
-    download(url, output, wanted)
-    sha256 = stage.file_hash(partial(output))
-    if (problem := mismatch(partial(output), wanted=wanted, sha256=sha256)) is not None:
-        remove(output)
-        raise stage.UserError(f"{url}: the downloaded file {problem}; it was removed. Run again, or {remedies(output)}")
-    with open(partial(output), "rb") as stream:
+    download = Download(url, output, wanted)
+    download.complete()
+    sha256 = stage.file_hash(download.path)
+    if (problem := mismatch(download.path, wanted=wanted, sha256=sha256)) is not None:
+        download.remove()
+        said = f"{url}: the downloaded file {problem}; it was removed. Run again, or {download.remedies}"
+        raise stage.UserError(said)
+    with open(download.path, "rb") as stream:
         os.fsync(stream.fileno())
-    os.replace(partial(output), output)
-    remove(output)
+    os.replace(download.path, output)
+    download.remove()
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)
     stage.log.info("%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256)
 
