@@ -79,7 +79,7 @@ def candidates(folder: Path, filters: Filters) -> list[str]:
         clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters))
         index = split.read_index(cleaned)
         [sources] = read_columns(cleaned, "source")
-    order, _ = split.ordered(index, np.arange(len(index)))
+    order = np.argsort(index["place"].to_numpy(), kind="stable")
     dealt, _ = split.divide(index, sizes=Split(dev=1, test=1, analysis=SIZE))
     reach = int(np.flatnonzero(np.isin(order, dealt["analysis"]))[-1])
     return list(dict.fromkeys(sources[row] for row in order[: reach + 1 + MARGIN].tolist()))

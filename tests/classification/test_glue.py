@@ -21,10 +21,10 @@ from specialized_heads.classification.tasks import (
     sentences_of,
     shift,
 )
-from specialized_heads.corpus.fetch.datasets import glue_files
 from specialized_heads.experiment import inputs
 from specialized_heads.experiment.classification import TaskSource
 from specialized_heads.experiment.configuration import load
+from specialized_heads.experiment.sources import glue_files
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4

@@ -6,8 +6,13 @@ import unicodedata
 import pytest
 from sacremoses import MosesTokenizer
 
-from specialized_heads.corpus.near_duplicates import fingerprint, sentence_bag, sentence_key
-from specialized_heads.corpus.normalise import KEPT_FORMAT_CHARACTERS, normalise
+from specialized_heads.corpus.normalise import (
+    KEPT_FORMAT_CHARACTERS,
+    fingerprint,
+    normalise,
+    sentence_bag,
+    sentence_key,
+)
 from specialized_heads.corpus.preprocess import apply, undo
 
 

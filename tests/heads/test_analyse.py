@@ -86,7 +86,7 @@ def test_without_an_example_the_reason_is_there(
 
 def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[str, Path], analysed) -> None:
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
-    with pytest.raises(UserError, match="the trees belong to other sentences than the text"):
+    with pytest.raises(UserError, match="no tree can be aligned with"):
         analysed()
 
 

@@ -3,20 +3,15 @@
 Also where the text was preprocessed before it was cut into subwords.
 """
 
-from pathlib import Path
-
 import pytest
 from sentencepiece import SentencePieceProcessor
 
-from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.bpe import UNKNOWN, learn
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
-from specialized_heads.corpus.vocabulary import UNKNOWN
 from specialized_heads.heads.syntactic import align, piece_shares
 from specialized_heads.parsing import alignment
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
-from specialized_heads.stage import UserError
 
 TRAINING = [
     "The cat sat on the mat, and 2019 cats had fine gloves.",
@@ -134,33 +129,9 @@ def test_another_text_is_not_aligned_by_guessing(model, processed: str, raw: str
     assert alignment.raw_piece_spans(model, processed, raw) is None
 
 
-def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
-    path = tmp_path / "analysis.safetensors"
-    side = encode(TEXTS, model)
-    write_tokens(path, [{"source": side, "target": side}])
-    store = load_tokens(path)
-    alignment.check_pieces(path, store, TEXTS, model)
-    other = SentencePieceProcessor(model_proto=learn(TRAINING, size=120, name="source"))
-    for texts, processor, said in (
-        (TEXTS, other, "has other subwords"),
-        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], model, "has other subwords"),
-        (TEXTS[:-1], model, f"{len(TEXTS)} sentences, but the text has {len(TEXTS) - 1}"),
-    ):
-        with pytest.raises(UserError, match=said):
-            alignment.check_pieces(path, store, texts, processor)
-
-
 def tree(*words: tuple[str, int, int]) -> list[Word]:
     """Words from (form, start, end), all but the first below the first."""
     return [Word(*word, min(n, 1), "dep" if n else "root", "X") for n, word in enumerate(words)]
-
-
-def test_words_that_do_not_spell_their_token_tell_nothing(tmp_path: Path) -> None:
-    two = {0: tree(("de", 0, 2), ("le", 0, 2), ("à", 3, 5), ("le", 3, 5), ("chat", 6, 10))}
-    alignment.check_words(tmp_path / "trees", two, ["du au chat"])
-    alignment.check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
-    with pytest.raises(UserError, match="trees: the trees belong to other sentences"):
-        alignment.check_words(tmp_path / "trees", two, ["du au chien"])
 
 
 # Trees laid over subwords: sentences that fit, and sentences that are left out.

@@ -126,7 +126,7 @@ def write_text(folder: Path, source: dict[str, Any]) -> None:
     """The files of a source, relative to the folder; those that are there stay."""
     local = Local.model_validate(source)
     first, second, third = (*local.columns, 3)[:3]
-    for key, path in local.files().items():
+    for key, path in local.by_key().items():
         chosen = PARTS.get(key, TRAIN)
         lines = []
         for number, (english, german) in enumerate(zip(ENGLISH[chosen], GERMAN[chosen])):

@@ -14,7 +14,7 @@ import sentencepiece
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.syntactic import Sentence, align
-from specialized_heads.parsing.conllu import embedded_parses, read_trees
+from specialized_heads.parsing.parse import embedded_parses, read_trees
 from specialized_heads.parsing.words import Word
 
 RESOURCE = Path(__file__).parents[2] / "resources" / "libreoffice_en_ru"

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from small import killed_at
 
-from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.corpus.bpe import PAD
 from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open

@@ -21,7 +21,6 @@ from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.stage import UserError
 from specialized_heads.viewer import page
 
 HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
@@ -274,12 +273,6 @@ def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files: 
     browser = shown(made(), "#encoder-2-1-sentence-1")
     assert "No sentence" in browser.text("#reading")
     assert browser.text("#shown") == "encoder self-attention, layer 2, head 1"
-
-
-def test_trees_of_more_sentences_than_the_text_has_are_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
-    write_parses(files["parses"], [tree(text) for text in [*TEXTS, TEXTS[1]]])
-    with pytest.raises(UserError, match=r"the trees belong to other sentences"):
-        made()
 
 
 def test_the_index_has_a_link_to_every_page_and_the_numbers_of_heads(call, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ use rule stage as corpus_raw with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        module="corpus.raw",
-        code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
+        module="corpus.pairs",
+        code=lambda w: code(
+            "corpus.pairs", f"corpus.readers.{experiment.corpora[w.corpus].source.reader.partition('.')[0]}"
+        ),
         flags=corpus_flags,
         settings=settings(stages.raw),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
@@ -148,7 +150,7 @@ if FETCHED:
                 w
             ),
         shell:
-            "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
+            "python -m specialized_heads.corpus.fetch --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -1,29 +1,32 @@
 """Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the training set alone.
 
-The text is preprocessed as `vocabulary.preprocess` says. SentencePiece does not normalise it (`identity`, white space kept),
-because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each space written as
-U+2581, so the piece of a character follows from lengths alone. Ids: 0 padding, 1 unknown, 2 begin, 3 end of sentence.
-
-A model file ends with a hash of the model (`sealed`), since SentencePiece loads a damaged model without an error.
+The text is preprocessed as `vocabulary.preprocess` in the configuration says. SentencePiece does not normalise it (`identity`,
+white space kept), because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each
+space written as U+2581, so the piece of a character follows from lengths alone. Ids: 0 padding, 1 unknown, 2 begin, 3 end of
+sentence; an imported model has others (`SpecialTokens`).
 """
 
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import sentencepiece
+from pydantic import ConfigDict, Field
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from specialized_heads.corpus.pairs import SIDES, read_blocks, select
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.experiment.sections import Vocabulary
 from specialized_heads.stage import Files, Section, UserError, command, log, one_line, write_file
 
+PAD, UNKNOWN, BOS, EOS = range(4)
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)  # of a dataclass that is validated when it is read from a file
+Id = Annotated[int, Field(ge=0)]
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
 # More sentences change a vocabulary little and cost memory. The draw is the same for all seeds.
@@ -31,14 +34,41 @@ SAMPLE = 1_000_000
 SAMPLE_SEED = 1
 # SentencePiece silently drops sentences beyond 4192 bytes by default; this is the largest limit that it accepts.
 LONGEST = 1 << 30
-# A model is a protocol buffer; the hash is field 200, the first of those reserved for extensions, with 32 bytes.
-SEAL = b"\xc2\x0c\x20"
 RESERVED = "\u2585"  # SentencePiece silently leaves out sentences that have this character
 # What SentencePiece says of a size that does not fit, and what we say.
 WRONG_SIZE = {
     r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences support; set at most",
     r"smaller than required_chars\. \d+ vs (\d+)": "less than the alphabet of the training text; set at least",
 }
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Ids of a model's special tokens, the same on both sides."""
+
+    __pydantic_config__ = STRICT
+
+    pad: Id = PAD
+    unknown: Id = UNKNOWN
+    start: Id = BOS  # the decoder's first input
+    eos: Id = EOS
+    source_tags: tuple[Id, ...] = ()  # before every source sentence, such as a language
+    target_tags: tuple[Id, ...] = ()  # what every translation begins with
+    # Numbers of embeddings where the tokeniser has pieces beyond them, which are unknown; 0: it has none.
+    source_size: Id = 0
+    target_size: Id = 0
+
+    def tags(self, side: str) -> tuple[int, ...]:
+        """The tags before the pieces of a sentence; side: source or target."""
+        return self.source_tags if side == "source" else self.target_tags
+
+    def known(self, ids: np.ndarray, side: str) -> np.ndarray:
+        """Ids from a tokeniser; ids without an embedding become that of the unknown token."""
+        size = self.source_size if side == "source" else self.target_size
+        return np.where(ids < size, ids, np.int32(self.unknown)) if size else ids
+
+
+OURS = SpecialTokens()  # of vocabularies made here
 
 
 class Settings(Section):
@@ -89,25 +119,15 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     # The limit must not affect the bytes of the model.
     learned = ModelProto.FromString(model.getvalue())
     learned.trainer_spec.ClearField("max_sentence_length")
-    return sealed(learned.SerializeToString())
-
-
-def sealed(model: bytes) -> bytes:
-    """A model with its hash appended, which SentencePiece ignores."""
-    return model + SEAL + hashlib.sha256(model).digest()
+    return learned.SerializeToString()
 
 
 def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Load a BPE model made by `learn`; a missing or damaged file is a `UserError`."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    content = path.read_bytes()
+    """Load a SentencePiece model; a `UserError` if there is none."""
     try:
-        if sealed(content[: -len(SEAL) - hashlib.sha256().digest_size]) == content:
-            return sentencepiece.SentencePieceProcessor(model_proto=content)
-    except (RuntimeError, OSError):  # SentencePiece cannot read it
-        pass
-    raise UserError(f"{path}: damaged, or not a BPE model of this project; delete it and run again")
+        return sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError):
+        raise UserError(f"{path}: missing, or not a SentencePiece model; delete it and run again") from None
 
 
 def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> list[list[int]]:

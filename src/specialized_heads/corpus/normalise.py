@@ -1,4 +1,4 @@
-"""Text normalisation: HTML entities, wrong encodings, white space, invisible characters, Unicode NFC.
+"""The normal form of a text, in which it is kept, and the key of a sentence, by which it is compared with others.
 
 HTML entities become their characters (also if encoded twice, `&amp;quot;`; the two of a surrogate pair are one). Control
 characters U+0080 to U+009F become what Windows-1252 has there (U+0085 is an ellipsis), and UTF-8 that was read as
@@ -6,6 +6,14 @@ Windows-1252 (`â€™`) becomes what it was. Every run of white space (no-brea
 format characters are removed, and the rest becomes Unicode NFC. There is no lower-casing, tokenisation or replacement of
 quotes, since BLEU is computed on this text. A second run changes only what was encoded more often or broken up by an
 invisible character.
+
+The *key* of a sentence consists of its case-folded letters and their combining marks (the vowels of many scripts): each run of
+them is a word, words are joined by one space, and digits, punctuation and white space are dropped ("Don't go!" and "don’t go"
+have the key "don t go"). Dotted and dotless i of Turkish are one letter, since I folds to i in any language. A sentence without
+letters is its own key. Sentences with equal keys are duplicates.
+
+The *bag* of a sentence is the multiset of the words of its key. Sentences with equal bags but different keys are near-duplicates:
+the same words in another order. Nothing weaker (one word changed, added or removed) counts.
 """
 
 import html
@@ -14,6 +22,7 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from functools import cache, partial
+from hashlib import blake2b
 from html.entities import html5
 
 # Joiners matter for spelling in Persian, Mongolian and Indian scripts, and signs that enclose a number or word (Unicode's
@@ -128,3 +137,36 @@ def normalise(text: str) -> tuple[str, set[str]]:
         changed.add("invisible")
     # Invisible characters may have separated spaces; joiners that join nothing are no text.
     return single_spaces(text) if text.strip(f" {JOINERS}") else "", changed
+
+
+class _Letters(dict[int, str]):
+    """For `str.translate`: letters and their marks stay, any other character becomes a space."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        is_mark = unicodedata.category(letter).startswith("M")
+        if is_mark:
+            stays = not unicodedata.name(letter).startswith("VARIATION SELECTOR")
+        else:
+            stays = letter.isalnum() and not letter.isdecimal()
+        self[code] = letter if stays else " "
+        return self[code]
+
+
+_letters = _Letters()
+
+
+def sentence_key(text: str) -> str:
+    """The key of a sentence."""
+    folded = text.replace("İ", "i").replace("ı", "i").casefold()
+    return " ".join(folded.translate(_letters).split()) or text
+
+
+def sentence_bag(key: str) -> str:
+    """The words of a key in alphabetical order."""
+    return " ".join(sorted(key.split(" ")))
+
+
+def fingerprint(text: str) -> int:
+    """64-bit hash of a text. It must never change: documents are held out by it, and the embedded parses depend on that."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())

@@ -1,14 +1,22 @@
-"""Parallel text on disk: a parquet file with the string columns `source`, `target` and `document`, one row per pair.
+"""Stage raw: write a source to a file of pairs, unfiltered; and how all stages read and write such files.
+
+A file of pairs is parquet with the string columns `source`, `target` and `document`, one row per pair.
 
 A document is never divided between training and held-out sets. If the source has no documents, the column is empty, and the
 clean stage derives them from the sentences. Before the split there is a fourth column, `set`: the held-out set (`dev`, `test`
 or `analysis`) that the source assigns a pair to, empty for all other pairs.
 
 A corpus of millions is never held as Python strings: stages pass it in blocks (Arrow record batches).
+
+The raw stage decides the document of a pair (that of the source, or empty) and which pairs a `limit` keeps: the same random
+sample in every run, in the original order, of the pairs that the source does not assign to a held-out set. The source is read
+once, block by block; the sample is drawn from the file that was written.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from importlib import import_module
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from specialized_heads.languages import without_region
-from specialized_heads.stage import UserError, atomic
+from specialized_heads.experiment.sources import Source
+from specialized_heads.languages import doubtful
+from specialized_heads.stage import Files, Section, UserError, atomic, command, file_hash, log, read_json, write_json
 from specialized_heads.tables import unreadable
 
 SIDES = ("source", "target")
@@ -27,17 +36,9 @@ SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 BLOCK = 65_536  # pairs per row group of a file
 READ = 8_192  # pairs per block that is read: its data should fit into the caches of a processor
+# Models of all seeds share the corpus, so the sample must not depend on a seed.
+LIMIT_SEED = 1
 Blocks = Iterator[pa.RecordBatch]  # pairs in the columns of `SCHEMA`, in order
-
-
-def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
-    """Raise `UserError` if the languages of a text differ from those of the configuration; regions are ignored."""
-    if known != (languages := tuple(map(without_region, wanted))):
-        turned = "; for the other way, use its text as a source of kind local" if languages == known[::-1] else ""
-        raise UserError(
-            f"{path}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
-            f"{wanted[0]} and {wanted[1]}; set them to {known[0]} and {known[1]}{turned}"
-        )
 
 
 def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Blocks:
@@ -101,3 +102,66 @@ def select(path: Path, rows: np.ndarray, *, columns: Sequence[str] = tuple(SCHEM
         if len(here):
             yield block.take(pa.array(here - start))
         start += block.num_rows
+
+
+class Settings(Section):
+    source: Source
+    source_language: str
+    target_language: str
+
+
+def card(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
+    """Name, bytes and sha256 of each file, which must be the known ones; address, licence and citation as far as known."""
+    known = settings.source.datasets((settings.source_language, settings.target_language))
+    entries = []
+    for path, dataset in zip_longest(files, known):
+        entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
+        if dataset:
+            fetched = path.with_name(f"{path.name}.json")
+            if fetched.exists() and read_json(fetched).get("sha256", entry["sha256"]) != entry["sha256"]:
+                raise UserError(f"{path}: was replaced after {fetched} was written; delete {fetched} and run again")
+            if dataset.sha256 not in (None, entry["sha256"]):
+                raise UserError(
+                    f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
+                    "again, or place the right file there"
+                )
+            entry |= {"dataset": dataset.name} | {key: getattr(dataset, key) for key in ("url", "licence", "citation")}
+        entries.append(entry)
+    shared = {name: "; ".join(dict.fromkeys(getattr(row, name) for row in known)) for name in ("licence", "citation")}
+    shared["licence"] = shared["licence"] or "not stated"
+    return {"kind": settings.source.kind, "files": entries} | shared | settings.source.provenance(files)
+
+
+@command("output", "card", many=("resource",), settings=Settings)
+def main(files: Files, settings: Settings) -> None:
+    source = settings.source
+    for path in files.resource:
+        if not path.is_file():
+            fetched = path.with_name(f"{path.name}.json")
+            remedy = f"delete {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
+            raise UserError(f"{path}: no such file; {remedy} and run again")
+    # Only the reader of this kind of source is imported, so that changes to others do not make the corpus stale.
+    module, function = source.reader.split(".")
+    read_source = getattr(import_module(f"specialized_heads.corpus.readers.{module}"), function)
+    described = card(settings, files.resource)
+
+    dropped: Counter[str] = Counter()
+    languages = (settings.source_language, settings.target_language)
+    for warning in filter(None, map(doubtful, languages)):
+        log.warning("language: %s", warning)
+    with atomic(files.output) as everything:
+        rows = write_blocks(everything, read_source(source, files.resource, languages=languages, counts=dropped))
+        held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]
+        kept = np.concatenate([np.zeros(0, bool), *held])
+        free = np.flatnonzero(~kept)
+        read = rows + dropped.total()
+        if not len(free):
+            raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
+        limit = getattr(source, "limit", None)
+        if limit is not None and limit < len(free):
+            dropped["over_limit"] = len(free) - limit
+            kept[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
+            rows = write_blocks(everything, select(everything, np.flatnonzero(kept)))
+    described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
+    write_json(files.card, described)
+    log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))

@@ -6,12 +6,13 @@ analysis set takes whole documents from the front until it is full, skipping tho
 in the same way from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are
 kept in the repository, do not change with the sizes of the other sets.
 
-A sentence that occurs twice (`near_duplicates`: equal bags, which includes equal keys) belongs to the first set that has it: one
+A sentence that occurs twice (`normalise`: equal bags, which includes equal keys) belongs to the first set that has it: one
 assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source
 occurs already in its own set, is dropped. A training pair whose source or target occurs in any held-out set is dropped. A pair
 of an analysis set may have no target, which then equals no other.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.corpus.filters import measure
-from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
+from specialized_heads.corpus.clean import fingerprints, measure
+from specialized_heads.corpus.normalise import fingerprint, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
@@ -58,13 +59,68 @@ def read_index(path: Path) -> pd.DataFrame:
     return pd.concat(index, ignore_index=True)
 
 
-def ordered(index: pd.DataFrame, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the order of dealing, by the salted hash of their document, then in file order; and the boundaries of documents."""
-    places = index["place"].to_numpy()[rows]
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    inner = np.flatnonzero(places[1:] != places[:-1]) + 1
-    return rows[order], np.concatenate([[0], inner, [len(rows)]])
+class Dealer:
+    """Deals documents to one held-out set after the other, in the order of their salted hashes.
+
+    rows: of the index, those of a document in file order; the ones of document n are `rows[bounds[n] : bounds[n + 1]]`.
+    sources, targets: the bags of the sentences that the sets have so far.
+    """
+
+    def __init__(self, index: pd.DataFrame, rows: np.ndarray, *, given: np.ndarray) -> None:
+        self.bags = {side: index[f"{side}_bags"].to_numpy() for side in ("source", "target")}
+        self.sources = set(self.bags["source"][given].tolist())
+        self.targets = set(self.bags["target"][given[index["has_target"].to_numpy()[given]]].tolist())
+        places = index["place"].to_numpy()[rows]
+        order = np.argsort(places, kind="stable")
+        self.rows, places = rows[order], places[order]
+        self.bounds = np.concatenate([[0], np.flatnonzero(places[1:] != places[:-1]) + 1, [len(rows)]])
+        self.dealt = np.zeros(len(self.bounds) - 1, bool)
+        self.dropped = Counter[str]()
+
+    def deal(self, name: str, size: int) -> np.ndarray:
+        """The rows of a set of at most `size` pairs; a `UserError` if less than `MIN_FILLED` of it can be filled."""
+        chosen: dict[int, int] = {}  # rows by the bag of their source
+        left = np.flatnonzero(~self.dealt)
+        shared = 0  # documents whose sentences all occur in other sets
+        for document in left:
+            if len(chosen) == size:
+                break
+            group = self.rows[self.bounds[document] : self.bounds[document + 1]].tolist()
+            sides = zip(group, *(self.bags[side][group].tolist() for side in ("source", "target")), strict=True)
+            apart = [(row, s) for row, s, t in sides if not (s in self.sources or t in self.targets)]
+            shared += not apart
+            first: dict[int, int] = {}
+            for row, source in apart:
+                if source not in chosen:
+                    first.setdefault(source, row)
+            if first and len(chosen) + len(first) <= size:
+                self.dealt[document] = True
+                chosen |= first
+                self.dropped["held_out_overlap"] += len(group) - len(apart)
+                self.dropped["held_out_duplicate"] += len(apart) - len(first)
+        if len(chosen) < MIN_FILLED * size:
+            raise UserError(
+                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole groups: {len(left)} groups were "
+                f"left, with {len(self.rows) / len(self.dealt):.0f} pairs each on average; {self._advice(shared, len(left))}"
+            )
+        rows = np.array(list(chosen.values()))
+        self.sources |= chosen.keys()
+        self.targets.update(self.bags["target"][rows].tolist())
+        return rows
+
+    def _advice(self, shared: int, left: int) -> str:
+        largest = int(np.diff(self.bounds).max())
+        if 2 * shared > left:
+            return (
+                f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
+            )
+        if 2 * largest > len(self.rows):
+            return f"{largest} of {len(self.rows)} pairs are one group: a document, or pairs that share sentences, digits aside"
+        return "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
+
+    def rest(self) -> np.ndarray:
+        """The rows of the documents that were not dealt, in file order."""
+        return np.sort(self.rows[np.repeat(~self.dealt, np.diff(self.bounds))])
 
 
 def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -76,76 +132,41 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
         the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order), and the number of pairs
         dropped for each reason. Every pair is in a set or dropped.
     """
-    place, assigned, has_target = (index[name].to_numpy() for name in ("place", "given", "has_target"))
-    bags = {side: index[f"{side}_bags"].to_numpy() for side in ("source", "target")}
+    place, assigned = index["place"].to_numpy(), index["given"].to_numpy()
     sets = {name: np.flatnonzero(assigned == number) for number, name in enumerate(HELD_OUT)}
     to_deal = {name: getattr(sizes, name) for name in HELD_OUT if not len(sets[name])}
     given, free = np.flatnonzero(assigned >= 0), np.flatnonzero(assigned < 0)
     # A document of an assigned set must not be divided either; pairs without a document have the empty name.
     named = place[given][place[given] != fingerprint(f"{SALT}\n")]
     divided = np.isin(place[free], named)
-    rows, bounds = ordered(index, free[~divided])
-    wanted = sum(to_deal.values())
-    if len(rows) <= wanted:
-        requested = " + ".join(f"{name} {size}" for name, size in to_deal.items())
+    free = free[~divided]
+    if len(free) <= sum(to_deal.values()):
         gone = f" ({divided.sum()} more belong to documents of your held-out sets)" if divided.any() else ""
+        if not to_deal:
+            said = f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` or use more text"
+            raise UserError(said)
+        requested = " + ".join(f"{name} {size}" for name, size in to_deal.items())
         raise UserError(
-            f"the corpus has {len(rows)} clean pairs{gone}, too few for split: {requested} = {wanted} and a training set; "
-            "make the held-out sets smaller, relax `filters` or use more text"
-            if to_deal
-            else f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` or use more text"
+            f"the corpus has {len(free)} clean pairs{gone}, too few for split: {requested} = {sum(to_deal.values())} and a "
+            "training set; make the held-out sets smaller, relax `filters` or use more text"
         )
+    dealer = Dealer(index, free, given=given)
+    sets |= {name: dealer.deal(name, size) for name, size in to_deal.items()}
 
-    reasons = ("document_overlap", "held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap")
-    dropped = dict.fromkeys(reasons, 0) | {"document_overlap": int(divided.sum())}
-    other_sources = set(bags["source"][given].tolist())
-    other_targets = set(bags["target"][given[has_target[given]]].tolist())
-    dealt = np.zeros(len(bounds) - 1, bool)
-    for name, size in to_deal.items():
-        chosen: dict[int, int] = {}  # rows of the set by the bag of their source
-        left = np.flatnonzero(~dealt)
-        shared = 0  # documents left whose sentences all occur in other sets
-        for document in left:
-            if len(chosen) == size:
-                break
-            group = rows[bounds[document] : bounds[document + 1]].tolist()
-            sides = zip(group, bags["source"][group].tolist(), bags["target"][group].tolist())
-            apart = [(row, s) for row, s, t in sides if not (s in other_sources or t in other_targets)]
-            first: dict[int, int] = {}
-            for row, source in apart:
-                if source not in chosen:
-                    first.setdefault(source, row)
-            shared += not apart
-            if first and len(chosen) + len(first) <= size:
-                dealt[document] = True
-                chosen |= first
-                dropped["held_out_overlap"] += len(group) - len(apart)
-                dropped["held_out_duplicate"] += len(apart) - len(first)
-        if len(chosen) < MIN_FILLED * size:
-            advice = "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
-            largest = int(np.diff(bounds).max())
-            if 2 * largest > len(rows):
-                advice = f"{largest} of {len(rows)} pairs are one group: a document, or pairs that share sentences, digits aside"
-            if 2 * shared > len(left):
-                advice = f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
-            raise UserError(
-                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole groups: {len(left)} groups "
-                f"were left, with {len(rows) / len(dealt):.0f} pairs each on average; {advice}"
-            )
-        sets[name] = np.array(list(chosen.values()))
-        other_sources |= chosen.keys()
-        other_targets.update(bags["target"][sets[name]].tolist())
-
-    rest = index.loc[np.sort(rows[np.repeat(~dealt, np.diff(bounds))])]
-    held = index.loc[np.concatenate([sets[name] for name in HELD_OUT])]
+    rest, held = index.loc[dealer.rest()], index.loc[np.concatenate([sets[name] for name in HELD_OUT])]
     with_target = held[held["has_target"]]
     same, near = (
         rest[f"source_{what}"].isin(held[f"source_{what}"]) | rest[f"target_{what}"].isin(with_target[f"target_{what}"])
         for what in ("keys", "bags")
     )
-    dropped["train_overlap"] = int(same.sum())
-    dropped["train_near_overlap"] = int((near & ~same).sum())
     sets["train"] = rest.index[~(same | near)].to_numpy()
+    dropped = {
+        "document_overlap": int(divided.sum()),
+        "held_out_overlap": dealer.dropped["held_out_overlap"],
+        "held_out_duplicate": dealer.dropped["held_out_duplicate"],
+        "train_overlap": int(same.sum()),
+        "train_near_overlap": int((near & ~same).sum()),
+    }
     if not len(sets["train"]):
         raise UserError(f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets smaller")
     return sets, dropped

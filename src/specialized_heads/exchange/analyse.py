@@ -32,7 +32,7 @@ from specialized_heads.export import DESCRIPTION, LONGEST, read_card
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.parsing.conllu import read_trees
+from specialized_heads.parsing.parse import read_trees
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.tables import read_table, write_table
 

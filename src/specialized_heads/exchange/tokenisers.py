@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from specialized_heads.corpus.bpe import sealed
-from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.corpus.bpe import SpecialTokens
 from specialized_heads.exchange.huggingface import shared, target_vocabulary
 from specialized_heads.exchange.reading import (
     CONFIG,
@@ -39,7 +38,7 @@ CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
 class Tokenisers(NamedTuple):
-    source: bytes  # sealed, as `corpus.bpe.load_bpe` reads it
+    source: bytes  # a SentencePiece model
     target: bytes
     tokens: SpecialTokens
     preprocess: Mode = "none"  # of the text that they read
@@ -90,7 +89,7 @@ def read_tokenisers(
         path = folder / (f"{side}.spm" if marian else SHARED)
         model, number = renumber(path, ids, size=size, unknown=unknown, control=control)
         of_sides[f"{side}_size"] = size if number > size else 0
-        models.append(sealed(model))
+        models.append(model)
     start = config.decoder_start_token_id
     tokens = SpecialTokens(pad=config.pad_token_id, unknown=unknown, start=start, eos=config.eos_token_id, **of_sides)
     return Tokenisers(*models, tokens)

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
 from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, models, paths, viewed
 from specialized_heads.experiment.names import CONTROLS, Name, Target
+from specialized_heads.experiment.sources import Dataset, glue_files
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -21,10 +21,10 @@ PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
 
 
 def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
-    """The known datasets that a corpus is read from; none where its source is not fetched by its address."""
+    """The known datasets that a corpus is read from."""
     values = experiment.corpora[corpus]
     try:
-        return files_of(values.source, (values.source_language, values.target_language))
+        return values.source.datasets((values.source_language, values.target_language))
     except UserError as error:
         raise UserError(f"corpora.{corpus}.source: {error}") from None
 
@@ -49,15 +49,9 @@ def download_settings(experiment: Experiment, /, *, file: str, **more: Any) -> d
 
 
 def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
-    """The files that a corpus is read from, in the order in which its reader takes them; embedded ones are in `resources`."""
-    source = experiment.corpora[corpus].source
-    match source.kind:
-        case "embedded":
-            return [f"{resources}/{source.name}/{name}" for name in ("corpus.parquet", "provenance.json")]
-        case "local":
-            return list(source.files().values())
-        case _:
-            return [os.path.join(experiment.downloads.directory, each.file) for each in datasets(experiment, corpus)]
+    """The files that a corpus is read from, in the order in which its reader takes them."""
+    downloads = [os.path.join(experiment.downloads.directory, each.file) for each in datasets(experiment, corpus)]
+    return experiment.corpora[corpus].source.files(resources) + downloads
 
 
 def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:

@@ -1,17 +1,26 @@
-"""Sources of parallel text: the kinds of `source` in the configuration, and the keys of each.
+"""Sources of parallel text: the kinds of `source` in the configuration, the keys of each, and the files that it is read from.
 
-The module `corpus/readers/<kind>.py` reads the files of a kind into blocks of pairs; the raw stage writes them to one parquet
-file. `resources/datasets.csv` lists the downloads with their addresses and licences.
+A function in `corpus/readers` reads these files into blocks of pairs. Files that are published are rows of
+`resources/datasets.csv`, with their addresses and licences; those without an address are placed by hand in the folder of
+downloads.
 """
 
+import csv
+import difflib
 import os
 import unicodedata
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from specialized_heads.stage import Section
+from specialized_heads.stage import Section, UserError, read_json
 
+TABLE = Path(__file__).parents[3] / "resources" / "datasets.csv"
+OPENSUBTITLES = "v2018"  # release of OPUS that the paper uses
 Unit = Literal["document", "sentence"]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
 LIMIT = "maximum number of pairs, drawn at random but the same in every run; null: all"
@@ -50,16 +59,110 @@ def _distinct(values: list[Item]) -> list[Item]:
 Distinct = Annotated[list[Item], AfterValidator(_distinct)]
 
 
-class Embedded(Section):
+@dataclass(frozen=True)
+class Dataset:
+    """A row of `resources/datasets.csv`. Sizes are in bytes, hashes are SHA-256; None: unknown, so recorded and not checked.
+
+    A file may hold several datasets (the news test sets of many years, or the language pairs of Europarl). `name` is used in
+    configurations; `file` is the path below the folder of downloads; `member` tells what to read in the file, see
+    `corpus/readers/wmt.py`. The languages are empty if the dataset exists in the pair of any corpus. Braces are filled in with
+    the corpus, the version, the language or the pair of languages; in OPUS a pair is in alphabetical order.
+    """
+
+    name: str
+    kind: str
+    source_language: str
+    target_language: str
+    url: str
+    file: str
+    bytes: int | None
+    sha256: str | None
+    licence: str
+    citation: str
+    description: str
+    member: str
+
+    @property
+    def languages(self) -> set[str]:
+        """Both languages; empty strings for a dataset of any pair."""
+        return {self.source_language, self.target_language}
+
+    def filled(self, **fields: str) -> "Dataset":
+        """With these names in place of the braces."""
+        return replace(self, url=self.url.format(**fields), file=self.file.format(**fields))
+
+
+@cache
+def known() -> dict[str, Dataset]:
+    """All rows of the table by name."""
+    with open(TABLE, encoding="utf-8", newline="") as stream:
+        rows = [
+            row | {"bytes": int(row["bytes"]) if row["bytes"] else None, "sha256": row["sha256"] or None}
+            for row in csv.DictReader(stream, restval="")
+        ]
+    return {row["name"]: Dataset(**row) for row in rows}
+
+
+def named(name: str) -> Dataset:
+    """The WMT dataset with this name; a `UserError` names the nearest one if there is none."""
+    choices = [dataset.name for dataset in known().values() if dataset.kind == "wmt"]
+    if name not in choices:
+        near = difflib.get_close_matches(name, choices, n=1, cutoff=0.0)[0]
+        raise UserError(f"unknown wmt dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all")
+    return known()[name]
+
+
+def glue_files(task: str) -> list[Dataset]:
+    """The files of a GLUE task: one archive, or the training and the test set of MRPC."""
+    return [dataset for dataset in known().values() if dataset.kind == "glue" and dataset.member == task]
+
+
+def name_of_pair(languages: tuple[str, str]) -> str:
+    """The name of a pair of languages in OPUS, which is the same in both directions."""
+    return "-".join(sorted(languages))
+
+
+class TextSource(Section):
+    """A kind of source: its keys, which files it is read from, and the function in `corpus/readers` that reads them."""
+
+    reader: ClassVar[str]  # module.function
+    kind: str
+
+    def files(self, resources: str) -> list[str]:
+        """The files that are there already, in the order that the reader expects; `resources` has embedded corpora."""
+        return []
+
+    def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
+        """Or the files that are fetched, or placed by hand in the folder of downloads, in that order.
+
+        An unknown dataset, or one in languages other than the corpus's, is a `UserError`.
+        """
+        return []
+
+    def provenance(self, files: Sequence[Path]) -> dict[str, Any]:
+        """What the card of the corpus says of its origin, beside what is known of the datasets."""
+        return {}
+
+
+class Embedded(TextSource):
     """A corpus in the repository, with the parses of its analysis sentences."""
 
+    reader = "local.read_embedded"
     kind: Literal["embedded"]
     name: str = Field(pattern=NAME, description="folder under resources/")
 
+    def files(self, resources: str) -> list[str]:
+        return [f"{resources}/{self.name}/{name}" for name in ("corpus.parquet", "provenance.json")]
 
-class Local(Section):
+    def provenance(self, files: Sequence[Path]) -> dict[str, Any]:
+        about = read_json(files[1])
+        return {"made_from": about["packages"], "licence": about["licence"], "citation": ""}
+
+
+class Local(TextSource):
     """Your own text: one file of pairs (TSV), or two files with one sentence per line."""
 
+    reader = "local.read_local"
     kind: Literal["local"]
     path: FilePath | None = Field(
         None,
@@ -91,7 +194,7 @@ class Local(Section):
         others = self.columns != type(self).model_fields["columns"].default
         if others and not (self.path or self.dev or self.test or self.analysis):
             raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
-        if len(set(self.files().values())) < len(self.files()):
+        if len(set(self.by_key().values())) < len(self.by_key()):
             raise ValueError(
                 "the same file is named twice; training text and each held-out set need files of their own"
             )
@@ -101,31 +204,45 @@ class Local(Section):
             raise ValueError("group_by document needs a third number in columns, that of the document")
         return self
 
-    def files(self) -> dict[str, str]:
-        """The files of the configuration by key, in the order in which they are read."""
+    def files(self, resources: str) -> list[str]:
+        return list(self.by_key().values())
+
+    def by_key(self) -> dict[str, str]:
+        """The files by key, in the order in which they are read."""
         keys = ("path", "source_path", "target_path", "dev", "test", "analysis")
         return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
 
 
-class Opus(Section):
+class Opus(TextSource):
     """A corpus of the OPUS collection, in Moses format (two aligned plain-text files in a zip archive)."""
 
+    reader = "opus.read_moses"
     kind: Literal["opus"]
     corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
+    def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
+        return [known()["opus"].filled(corpus=self.corpus, version=self.version, pair=name_of_pair(languages))]
 
-class OpenSubtitles(Section):
+
+class OpenSubtitles(TextSource):
     """OpenSubtitles v2018 from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
 
+    reader = "opus.read_opensubtitles"
     kind: Literal["opensubtitles"]
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
+    def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
+        alignment, text = known()["opensubtitles_alignment"], known()["opensubtitles_text"]
+        texts = [text.filled(version=OPENSUBTITLES, language=language) for language in languages]
+        return [alignment.filled(version=OPENSUBTITLES, pair=name_of_pair(languages)), *texts]
 
-class Wmt(Section):
+
+class Wmt(TextSource):
     """News text of the WMT shared tasks, with newstest sets for dev and test (appendix B.1)."""
 
+    reader = "wmt.read_wmt"
     kind: Literal["wmt"]
     train: Distinct[str] = Field(min_length=1, description="names of datasets in resources/datasets.csv")
     dev: Distinct[str] = Field(min_length=1, description="newstest sets in resources/datasets.csv, for development")
@@ -142,6 +259,25 @@ class Wmt(Section):
         if both := set(self.dev) & set(self.test):
             raise ValueError(f"{min(both)} is listed under dev and test; remove it from one")
         return self
+
+    def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
+        """One entry per file; the names and citations of the datasets in a file are joined."""
+        of_pair = [(named(name), set(languages)) for name in (*self.train, *self.dev, *self.test)]
+        files: dict[str, list[Dataset]] = {}
+        for dataset, wanted in (*of_pair, *((named(name), {languages[0]}) for name in self.analysis)):
+            if dataset.source_language and not wanted <= dataset.languages:
+                raise UserError(
+                    f"dataset {dataset.name} is {'-'.join(sorted(dataset.languages))}, but the corpus needs "
+                    f"{'-'.join(sorted(wanted))}; choose one of its languages from resources/datasets.csv"
+                )
+            files.setdefault(dataset.file, []).append(dataset)
+        joined = {"name": ", ", "citation": "; "}
+        return [
+            replace(
+                own[0], **{key: mark.join(dict.fromkeys(getattr(d, key) for d in own)) for key, mark in joined.items()}
+            )
+            for own in files.values()
+        ]
 
 
 Source = Annotated[Embedded | Local | Opus | OpenSubtitles | Wmt, Field(discriminator="kind")]

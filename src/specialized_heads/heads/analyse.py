@@ -30,7 +30,6 @@ from specialized_heads.heads.syntactic import ENDINGS, align, bootstrap_interval
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.tables import HEAD, read_columns, read_table, write_table
@@ -135,9 +134,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     store, train = load_tokens(files.analysis), load_tokens(files.train)
     [texts] = read_columns(files.text, "source")
     parses = read_parses(files.parses)
-    check_words(files.parses, parses, texts)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
-    check_pieces(files.analysis, store, processed, bpe)
     tags = len(store.tokens.source_tags)
     relations, cutoff = settings.heads.relations, settings.heads.rare_cutoff
     sentences, left_out = align(parses, texts, bpe, relations, processed=processed, tags=tags)

@@ -7,17 +7,10 @@ preprocessed before BPE, its characters are mapped to those of the raw sentence 
 A span is (id, start, end): a piece, and characters [start, end) of a sentence.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_pb2 import SentencePieceText
-
-from specialized_heads.corpus.tokens import TokenStore, encode
-from specialized_heads.parsing.words import Word, letters
-from specialized_heads.stage import UserError
 
 
 def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
@@ -37,34 +30,6 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
         start = end - len(raw.lstrip())
         spans.append((piece.id, start, start + len(raw.strip())))
     return spans
-
-
-def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
-    """Raise a `UserError` if the token file `path`, whose content is `store`, has other pieces than these sentences."""
-    if len(store) != len(processed):
-        raise UserError(f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from one split")
-    ids, lengths = encode(processed, processor, store.tokens)
-    if not (np.array_equal(lengths, store.source_lengths) and np.array_equal(ids, store.source)):
-        raise UserError(
-            f"{path}: has other subwords than this text and BPE model give; make it again from them, with the same "
-            "vocabulary.preprocess"
-        )
-
-
-def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> None:
-    """Raise a `UserError` unless most words of the trees in `path` are spelled as in the sentences.
-
-    Some forms may differ, since some parsers rewrite quotes or capitals. Letters are compared after composition. Words that
-    share their characters ("du" is "de" and "le") are ignored.
-    """
-    rows = []
-    for n, words in parses.items():
-        sharing = Counter((word.start, word.end) for word in words)
-        alone = [word for word in words if sharing[word.start, word.end] == 1]
-        rows += [(texts[n][word.start : word.end], word.form) for word in alone if n < len(texts)]
-    spelled = sum(letters(part).lower() == letters(form).lower() for part, form in rows)
-    if max(parses, default=0) >= len(texts) or 2 * spelled < len(rows):
-        raise UserError(f"{path}: the trees belong to other sentences than the text; delete it and parse that text")
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:

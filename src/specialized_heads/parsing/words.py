@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from specialized_heads.corpus.normalise import compose, drop_invisible, windows_punctuation
-from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table, write_table
 
 
@@ -64,16 +63,7 @@ def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
 def read_parses(path: Path) -> dict[int, list[Word]]:
     """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in `analysis.parquet`."""
     table = read_table(path, schema=SCHEMA)
-    if empty := [name for name in COLUMNS if table.column(name).null_count]:
-        raise UserError(f"{path}: column {empty[0]} has missing values; delete the file and parse again")
     parses: dict[int, list[Word]] = {}
     for sentence, _, *word in zip(*(table.column(name).to_pylist() for name in COLUMNS)):
         parses.setdefault(sentence, []).append(Word(*word))
-    for sentence, words in parses.items():
-        for word in words:
-            if sentence < 0 or not 0 <= word.head <= len(words) or not 0 <= word.start <= word.end:
-                raise UserError(
-                    f"{path}: sentence {sentence}: {word.form!r} has head {word.head} and characters {word.start} to "
-                    f"{word.end} in a tree of {len(words)} words; delete the file and parse again"
-                )
     return parses

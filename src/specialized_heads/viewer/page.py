@@ -31,7 +31,6 @@ from specialized_heads.heads.syntactic import align
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import STANFORD
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.tables import HEAD, read_columns, read_table
@@ -179,8 +178,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     store, parses = load_tokens(files.analysis), read_parses(files.parses)
     texts, translations = read_columns(files.text, "source", "target")
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
-    check_pieces(files.analysis, store, processed, source)
-    check_words(files.parses, parses, texts)
     chosen = choose(store, texts, processed, parses, source, number=settings.sentences)
     sentences = []
     for (number, pieces), weights in zip(chosen.items(), sentence_maps(model, store, list(chosen)), strict=True):

@@ -22,8 +22,8 @@ def counted(**source: Any) -> tuple[list[tuple[str, ...]], Counter[str]]:
     """The rows of a source (source, target, document, set), and the counts of what is dropped."""
     given = {key: str(value) if isinstance(value, Path) else value for key, value in source.items()}
     chosen = Local.model_validate({"kind": "local"} | given)
-    files, counts = [Path(path) for path in chosen.files().values()], Counter[str]()
-    blocks = list(local.read(chosen, files, languages=("en", "ru"), counts=counts))
+    files, counts = [Path(path) for path in chosen.files("")], Counter[str]()
+    blocks = list(local.read_local(chosen, files, languages=("en", "ru"), counts=counts))
     assert all(batch.schema == SCHEMA for batch in blocks)
     return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()], counts
 
@@ -163,7 +163,7 @@ def rows(path: Path, files: dict[str, str], *, languages: tuple[str, str] = ("en
     """The rows of an archive with these files."""
     zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
     source, counts = Opus(kind="opus", corpus="Books", version="v1"), Counter[str]()
-    batches = opus.read(source, [path], languages=languages, counts=counts)
+    batches = opus.read_moses(source, [path], languages=languages, counts=counts)
     found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert not counts
     return found

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from packing import tarred, zipped
 
-from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.readers import wmt
-from specialized_heads.corpus.readers.wmt import read, segments
+from specialized_heads.corpus.readers.wmt import read_wmt, segments
 from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
@@ -72,8 +71,8 @@ Row = tuple[str, str, str, str]
 def rows(data: Path, *, languages=("en", "ru"), counts: Counter[str] | None = None, **keys: object) -> list[Row]:
     keys = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys
     source = Wmt.model_validate(keys)
-    files = [data / file.file for file in files_of(source, languages)]
-    batches = read(source, files, languages=languages, counts=Counter() if counts is None else counts)
+    files = [data / file.file for file in source.datasets(languages)]
+    batches = read_wmt(source, files, languages=languages, counts=Counter() if counts is None else counts)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 

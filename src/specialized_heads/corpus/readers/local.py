@@ -1,8 +1,8 @@
-"""Source local: your own text, as one file of pairs or two files with one sentence per line.
+"""Text that is there already: embedded, a corpus in `resources/`, and local, your own text.
 
-A file of pairs is TSV: source TAB target, optionally TAB document. Any file may be compressed (.gz, .xz). Held-out sets can be
-files of pairs too. Of an analysis set only the source side is used, so it may have a sentence per line and nothing else.
-`columns` says which columns are read; the others are ignored.
+Your own text is one file of pairs or two files with one sentence per line. A file of pairs is TSV: source TAB target, optionally
+TAB document. Any file may be compressed (.gz, .xz). Held-out sets can be files of pairs too. Of an analysis set only the source
+side is used, so it may have a sentence per line and nothing else. `columns` says which columns are read; the others are ignored.
 
 Blank lines and lines with another number of columns than the first (a tab inside a text, or none) are not pairs; they are
 counted. Many such lines mean that the first line is another (a header), and are an error. So are texts in another format: JSON,
@@ -11,16 +11,17 @@ XML or SGML, or cells that a CSV writer has quoted.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from specialized_heads.corpus.filters import MAX_CHARACTERS
-from specialized_heads.corpus.pairs import Blocks, blocks
+from specialized_heads.corpus.pairs import Blocks, blocks, read_blocks
 from specialized_heads.corpus.readers.archives import aligned, lines
-from specialized_heads.experiment.sources import Local, Unit
-from specialized_heads.stage import UserError
+from specialized_heads.experiment.sources import Embedded, Local
+from specialized_heads.languages import without_region
+from specialized_heads.stage import UserError, read_json
 
 UNFILTERED = ("dev", "test")
-LONGEST = 10 * MAX_CHARACTERS  # of a text of these sets: attention takes memory with the square of its length
+LONGEST = 10_000  # characters of a text of these sets: attention takes memory with the square of its length
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 QUOTED = "quotes of a CSV writer"
 REMEDIES = {  # for texts in another format
@@ -31,128 +32,142 @@ REMEDIES = {  # for texts in another format
 }
 
 
-def read(source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
-    """The pairs of the files of `source.files()`; `set` names the held-out set of those that you give.
+def read_embedded(
+    source: Embedded, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]
+) -> Blocks:
+    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json, which tells its languages."""
+    about = read_json(files[1])
+    known = (about["source_language"], about["target_language"])
+    if known != (wanted := tuple(map(without_region, languages))):
+        turned = "; for the other way, use its text as a source of kind local" if known == wanted[::-1] else ""
+        raise UserError(
+            f"{files[0]}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
+            f"{languages[0]} and {languages[1]}; set them to {known[0]} and {known[1]}{turned}"
+        )
+    yield from read_blocks(files[0])
+
+
+def read_local(source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
+    """The pairs of the files of `source.by_key()`; `set` names the held-out set of those that you give.
 
     `counts` gains `blank_line` (also where both sides of a pair are blank) and `other_columns`.
     """
-    paths = dict(zip(source.files(), files, strict=True))
+    paths = dict(zip(source.by_key(), files, strict=True))
     for key, path in paths.items():
         if key == "source_path":
             yield from blocks(_two_texts(path, paths["target_path"], counts=counts))
         elif key != "target_path":
             set_ = "" if key == "path" else key
-            how = {"columns": source.columns, "group_by": source.group_by, "counts": counts, "set_": set_}
-            yield from blocks(_pairs(path, **how), set_=set_)
+            yield from blocks(_pairs(path, source, set_=set_, counts=counts), set_=set_)
 
 
-def _pairs(
-    path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str
-) -> Iterator[tuple[str, str, str]]:
-    """The pairs of a TSV file with these `columns`, all of one set.
-
-    A held-out set without documents is one document; `analysis` needs no targets.
-    """
+def _pairs(path: Path, source: Local, *, set_: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+    """The pairs of a TSV file, all of one set. A held-out set without documents is one document."""
+    rows = _cells(path, counts=counts)
+    if (first := next(rows, None)) is None:
+        raise UserError(f"{path}: no line has text; it must hold at least one pair")
+    width, by_document = len(first[1]), source.group_by == "document"
+    columns = [1] if set_ == "analysis" and width == 1 else source.columns
     required = columns[:1] if set_ == "analysis" else columns[:2]
-    width, read, others, lettered = 0, 0, [], set()
-    sides = (_Formats(), _Formats())
-    for number, line in enumerate(text_lines(path), start=1):
-        if not line.strip():
-            counts["blank_line"] += 1
-            continue
-        cells = line.split("\t")
-        if not width and set_ == "analysis" and len(cells) == 1:
-            columns, required = (1, 2, 3), (1,)
-        width, read = width or len(cells), read + 1
-        if (last := max(required)) > width:
-            what = f"no column {last}" if len(cells) > 1 else "no tab"
-            raise UserError(
-                f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
-                "`columns` given"
-            )
-        # Targets of an analysis set may be missing; a missing document has an error of its own.
-        fewer = len(cells) < width and set_ != "analysis" and group_by != "document"
-        if len(cells) > width or len(cells) < last or fewer:
+    if (last := max(required)) > width:
+        what = f"no column {last}" if width > 1 else "no tab"
+        raise UserError(
+            f"{path}: line {first[0]}: {what}; each line must be source TAB target (TAB document), or have the "
+            "`columns` given"
+        )
+    # Targets of an analysis set may be missing; a missing document has an error of its own.
+    least = last if set_ == "analysis" or by_document else width
+    read, others, lettered, formats = 0, list[int](), set[int](), (_Formats(), _Formats())
+    for number, cells in chain([first], rows):
+        read += 1
+        if not least <= len(cells) <= width:
             others.append(number)
             counts["other_columns"] += 1
             continue
-        source, target, document, *_ = [cells[c - 1] if c <= len(cells) else "" for c in columns] + [""]
-        document = (document.strip() or (f"{set_}\n" if set_ else "")) if group_by == "document" else ""
-        if group_by == "document" and not document:
+        chosen = [cells[column - 1] if column <= len(cells) else "" for column in columns]
+        *texts, document = (*chosen, "", "")[:3]
+        document = (document.strip() or (f"{set_}\n" if set_ else "")) if by_document else ""
+        if by_document and not document:
             said = "no document for this pair; add it, or set group_by to 'sentence'"
             raise UserError(f"{path}: line {number}: {said}")
-        if set_ in UNFILTERED and (most := max(len(cells[c - 1]) for c in required)) > LONGEST:
+        if set_ in UNFILTERED and (most := max(map(len, texts))) > LONGEST:
             said = f"{most:,} characters; held-out sets are not filtered, and no text may have more than {LONGEST:,}"
             raise UserError(f"{path}: line {number}: {said}")
-        lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
-        for side, text in zip(sides, (source, target)):
+        lettered |= {column for column, text in zip(required, texts) if any(map(str.isalpha, text))}
+        for side, text in zip(formats, texts, strict=True):
             side.add(text)
-        yield source, target, document
+        yield texts[0], texts[1], document
     if len(others) > MOST_OTHER * read:
         raise UserError(
             f"{path}: line {others[0]}: not {width} columns, as the first line has; so are {len(others)} of {read} lines. "
             "All must have the same columns; remove a header"
         )
-    if not width:
-        raise UserError(f"{path}: no line has text; it must hold at least one pair")
-    if numbers := sorted(set(required) - lettered):
+    if without := sorted(set(required) - lettered):
         remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
-        raise UserError(f"{path}: column {numbers[0]} has no letter in any line; {remedy}")
-    for column, side in zip(columns, sides):
+        raise UserError(f"{path}: column {without[0]} has no letter in any line; {remedy}")
+    for column, side in zip(columns, formats):
         side.check(f"{path}: column {column}")
+
+
+def _cells(path: Path, *, counts: Counter[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line that is not blank."""
+    for number, line in enumerate(_lines(path), start=1):
+        if line.strip():
+            yield number, line.split("\t")
+        else:
+            counts["blank_line"] += 1
 
 
 class _Formats:
     """The formats in which the texts of a file or column are written."""
 
     def __init__(self) -> None:
-        self.texts, self.doubled = 0, 0
-        self.counts, self.first = Counter[str](), dict[str, str]()
+        self.counts, self.first, self.doubled = Counter[str](), dict[str, str](), 0
 
     def add(self, text: str) -> None:
         if text := text.strip():
-            form = self._format(text)
-            self.texts += 1
-            self.doubled += form == QUOTED and '""' in text[1:-1]
+            form = _format(text)
             self.counts[form] += 1
             self.first.setdefault(form, text)
-
-    @staticmethod
-    def _format(text: str) -> str:
-        """One of `REMEDIES`, "other quotes", or empty."""
-        ends, inside = text[0] + text[-1], text[1:-1]
-        if ends in ("{}", "[]") and inside.lstrip().startswith('"'):
-            return "JSON"
-        if ends == "<>" and (inside[:1].isalpha() or inside[:1] in ("/", "!", "?")):
-            return "markup (XML or SGML)"
-        if "\t" in text:
-            return "several columns"
-        if '"' not in text:
-            return ""
-        return QUOTED if ends == '""' and '"' not in inside.replace('""', "") else "other quotes"
+            self.doubled += form == QUOTED and '""' in text[1:-1]
 
     def check(self, name: str) -> None:
         """Raise `UserError` if most texts are in another format, or if their quotes are those of a CSV writer.
 
         A CSV writer puts a text that has quotes into quotes and doubles those inside; it may put all others into quotes too.
         """
+        texts = self.counts.total()
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
-            if doubled or 2 * self.counts[form] > self.texts:
-                said = f"{form} in {self.counts[form]} of {self.texts} texts, such as {self.first[form][:40]!r}"
+            if doubled or 2 * self.counts[form] > texts:
+                said = f"{form} in {self.counts[form]} of {texts} texts, such as {self.first[form][:40]!r}"
                 raise UserError(f"{name}: {said}; {remedy}")
 
 
+def _format(text: str) -> str:
+    """The format of a text: one of `REMEDIES`, "other quotes", or empty."""
+    ends, inside = text[0] + text[-1], text[1:-1]
+    if ends in ("{}", "[]") and inside.lstrip().startswith('"'):
+        return "JSON"
+    if ends == "<>" and (inside[:1].isalpha() or inside[:1] in ("/", "!", "?")):
+        return "markup (XML or SGML)"
+    if "\t" in text:
+        return "several columns"
+    if '"' not in text:
+        return ""
+    return QUOTED if ends == '""' and '"' not in inside.replace('""', "") else "other quotes"
+
+
 def plain_lines(path: Path) -> Iterator[str]:
-    """The lines of a file of texts, one per line, as `text_lines` gives them; another format is a `UserError` at the end."""
+    """The lines of a file of texts, one per line; another format is a `UserError` at the end."""
     texts = _Formats()
-    for line in text_lines(path):
+    for line in _lines(path):
         texts.add(line)
         yield line
     texts.check(str(path))
 
 
-def text_lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain or compressed. A line with a carriage return, NUL or escape character is refused."""
     for number, line in enumerate(lines(path), start=1):
         if "\0" in line or "\x1b" in line:
@@ -168,9 +183,8 @@ def text_lines(path: Path) -> Iterator[str]:
 def _two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
     """The pairs of two texts; line i of one translates line i of the other."""
     remedy, empty = "line i of one must translate line i of the other", True
-    for first, second in aligned(
-        plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy
-    ):
+    both = aligned(plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy)
+    for first, second in both:
         if first.strip() or second.strip():
             empty = False
             yield first, second, ""

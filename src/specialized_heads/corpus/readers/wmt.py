@@ -24,11 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.normalise import decode_entities, single_spaces
 from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers import archives
-from specialized_heads.experiment.sources import Wmt
+from specialized_heads.experiment.sources import Dataset, Wmt, named
 from specialized_heads.stage import UserError
 
 ANALYSIS, ANALYSIS_SEED = 50_000, 1  # sentences that are drawn, or all where there are fewer
@@ -36,12 +35,12 @@ ANALYSIS, ANALYSIS_SEED = 50_000, 1  # sentences that are drawn, or all where th
 Row = tuple[str, str, str]  # source, target, document
 
 
-def read(source: Wmt, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
+def read_wmt(source: Wmt, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
     `counts` gains lines that are not pairs (`blank_line`, `not_two_columns`).
     """
-    paths = {dataset.file: path for dataset, path in zip(files_of(source, languages), files, strict=True)}
+    paths = {dataset.file: path for dataset, path in zip(source.datasets(languages), files, strict=True)}
 
     def rows(name: str, dropped: Counter[str]) -> Iterator[Row]:
         dataset = named(name)

@@ -9,7 +9,7 @@ import pytest
 from packing import zipped
 
 from specialized_heads.corpus.readers import archives
-from specialized_heads.corpus.readers.opensubtitles import read, sentences
+from specialized_heads.corpus.readers.opus import read_opensubtitles, sentences
 from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
@@ -66,7 +66,7 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
 def rows(files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[list[tuple[str, ...]], Counter[str]]:
     counts: Counter[str] = Counter()
     source = OpenSubtitles(kind="opensubtitles")
-    batches = read(source, files, languages=languages, counts=counts)
+    batches = read_opensubtitles(source, files, languages=languages, counts=counts)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()], counts
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from parallel_text import read_pairs
 
-from specialized_heads.corpus import raw
+from specialized_heads.corpus import pairs
 from specialized_heads.corpus.pairs import COLUMNS, read_blocks
 from specialized_heads.stage import UserError, read_json
 from specialized_heads.tables import read_columns
@@ -25,7 +25,7 @@ def read(call: Callable[..., None], tmp_path: Path) -> Callable[..., tuple[pa.Ta
     def run(source: dict, files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[pa.Table, dict]:
         settings = {"source": source, "source_language": languages[0], "target_language": languages[1]}
         output, card = tmp_path / "raw.parquet", tmp_path / "raw.json"
-        call(raw, settings=settings, resource=files, output=output, card=card)
+        call(pairs, settings=settings, resource=files, output=output, card=card)
         return pa.Table.from_batches(read_blocks(output)), read_json(card)
 
     return run
@@ -100,13 +100,13 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     languages = tuple(name.split("_")[1:])
     source, provenance = {"kind": "embedded", "name": name}, read_json(files[1])
     table, card = read(source, files, languages=(f"{languages[0]}_GB", languages[1].upper()))  # regions do not matter
-    pairs = read_pairs(files[0])
-    assert table["source"].to_pylist() == pairs.source
-    assert table["target"].to_pylist() == pairs.target
-    assert table["document"].to_pylist() == pairs.document
+    given = read_pairs(files[0])
+    assert table["source"].to_pylist() == given.source
+    assert table["target"].to_pylist() == given.target
+    assert table["document"].to_pylist() == given.document
     assert card["files"][0]["sha256"] == provenance["corpus_sha256"]
     assert (card["licence"], card["pairs"]) == (provenance["licence"], provenance["pairs"])
-    assert f"{len(pairs)} pairs" in (RESOURCES / name / "README.md").read_text()
+    assert f"{len(given)} pairs" in (RESOURCES / name / "README.md").read_text()
     with pytest.raises(UserError, match=r"this text is .*set them to .*; for the other way"):
         read(source, files, languages=languages[::-1])
     with pytest.raises(UserError, match="are en and es; set them"):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from loopback import Server, serving
 
-from specialized_heads.corpus.fetch import download
-from specialized_heads.corpus.fetch.download import Wanted, fetch
+from specialized_heads.corpus import fetch as download
+from specialized_heads.corpus.fetch import Wanted, fetch
 from specialized_heads.stage import UserError, read_json
 
 DATA = hashlib.shake_128(b"a file").digest(300_000)  # bytes that no packing makes smaller
@@ -234,7 +234,7 @@ def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, le
 
 def command(output: Path, settings: dict[str, object]) -> list[str]:
     arguments = ["--output", str(output), "--card", str(card_of(output)), "--settings", json.dumps(settings)]
-    return [sys.executable, "-m", "specialized_heads.corpus.fetch.download", *arguments]
+    return [sys.executable, "-m", "specialized_heads.corpus.fetch", *arguments]
 
 
 def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.experiment.configuration import Corpus, load
 from specialized_heads.experiment.file import read
 from specialized_heads.parsing import parse
-from specialized_heads.parsing.conllu import conllu_parses, embedded_parses, place, read_trees
+from specialized_heads.parsing.parse import conllu_parses, embedded_parses, place, read_trees
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 

@@ -5,8 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from specialized_heads.corpus.fetch.datasets import files_of, known
-from specialized_heads.experiment.sources import OpenSubtitles, Opus, Wmt
+from specialized_heads.experiment.sources import OpenSubtitles, Opus, Wmt, known
 from specialized_heads.stage import UserError
 
 NEWS = [f"newstest{year}" for year in range(2012, 2020)]
@@ -31,22 +30,22 @@ def test_rows_are_complete_and_agree_on_shared_files() -> None:
 
 @pytest.mark.parametrize("languages", [("en", "ru"), ("ru", "en")])
 def test_opus_names_a_pair_in_alphabetical_order(languages: tuple[str, str]) -> None:
-    (moses,) = files_of(Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12"), languages)
+    (moses,) = Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12").datasets(languages)
     assert moses.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
     assert moses.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
-    subtitles = files_of(OpenSubtitles(kind="opensubtitles"), languages)
+    subtitles = OpenSubtitles(kind="opensubtitles").datasets(languages)
     names = [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in subtitles]
     assert names == ["xml/en-ru.xml.gz", f"raw/{languages[0]}.zip", f"raw/{languages[1]}.zip"]
 
 
 def test_a_file_with_several_datasets_is_wanted_once() -> None:
     source = wmt(train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"])
-    europarl, news = files_of(source, ("en", "fr"))
+    europarl, news = source.datasets(("en", "fr"))
     assert europarl.file == "wmt/training-parallel-europarl-v7.tgz"
     assert news.name == "newstest2012, newstest2013, newstest2014"
     assert news.citation.count("Findings") == 3
     # The text of the analysis may be of another pair.
-    files = files_of(wmt(analysis=["europarl_v7_en_fr"]), ("en", "ru"))
+    files = wmt(analysis=["europarl_v7_en_fr"]).datasets(("en", "ru"))
     assert europarl.file in [file.file for file in files]
 
 
@@ -59,7 +58,7 @@ def test_a_file_with_several_datasets_is_wanted_once() -> None:
 )
 def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        files_of(wmt(**keys), ("en", "ru"))
+        wmt(**keys).datasets(("en", "ru"))
 
 
 @pytest.mark.parametrize("name", ["../etc", "%2e%2e"])

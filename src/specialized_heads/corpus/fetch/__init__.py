@@ -1,1 +1,0 @@
-"""Fetch files over HTTP(S), through apt or through pip; every file is checked and none is trusted."""
