@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.experiment import figures, inputs, stages, tables
+from specialized_heads.experiment import figures, inputs, stages
 from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import read
@@ -241,7 +241,7 @@ def test_the_environment_waits_for_everything_else(experiment: Experiment) -> No
 
 
 def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:
-    files = {table: tables.files(experiment, table=table) for table in tables.TABLES}
+    files = {table: figures.table_files(experiment, table=table) for table in figures.TABLES}
     for name in ("cut/gates_encoder_heads2", "checkpoint/update40", "baseline"):
         folder = f"results/e/a/models/{name}/seed4"
         assert f"{folder}/score.json" in files["models"]
@@ -252,19 +252,18 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
     rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})
     several = experiment.model_copy(update={"heads": rules})
     by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.json" for corpus in ("a", "b")}
-    assert by_rule <= set(tables.files(several, table="heads")) - set(files["heads"])
-    assert tables.settings(several, table="heads")["by_rule"] == ["a", "b"]
+    assert by_rule <= set(figures.table_files(several, table="heads")) - set(files["heads"])
+    assert figures.table_settings(several, table="heads")["by_rule"] == ["a", "b"]
 
 
 def test_the_tables_know_what_is_the_same_in_a_corpus(experiment: Experiment) -> None:
     values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(include={"classification"})
     values |= {"pruning": {"all": [0.01]}, "ablation": {"single": True}}
     both, facts = load(values), {}
-    for table in tables.TABLES:
-        settings = json.loads(json.dumps(tables.settings(both, table=table)))
+    for table in figures.TABLES:
+        settings = json.loads(json.dumps(figures.table_settings(both, table=table)))
         facts[table] = Settings.model_validate(settings).corpora
         assert facts[table].keys() == {"a", "b", *both.tasks} and facts[table]["a"]["title"] == "A"
     assert facts["models"]["a"]["source"] == "embedded" and isinstance(facts["models"]["a"]["beam"], int)
-    assert facts["relations"]["a"]["least_arcs"] == 30
     seconds = {name: same["second"] for name, same in facts["ablation"].items()}
     assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(both.tasks, "mismatched test set")

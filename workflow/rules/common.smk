@@ -20,7 +20,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.kept import check_given
-from specialized_heads.experiment import figures, inputs, models, names, stages, tables
+from specialized_heads.experiment import figures, inputs, models, names, stages
 from specialized_heads.experiment.source_code import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
@@ -65,7 +65,7 @@ wildcard_constraints:
     scope=names.SCOPE,
     target=names.TARGET,
     criterion=names.CRITERION,
-    table=any_of(tables.TABLES),
+    table=any_of(figures.TABLES),
     stem=any_of(figures.BY_STEM),
     moment=r"\d+",
     seed=r"\d+",

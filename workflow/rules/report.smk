@@ -3,7 +3,7 @@
 
 use rule stage as gather with:
     input:
-        planned(tables.files),
+        planned(figures.table_files),
     output:
         "results/{experiment}/data/{table}.parquet",
     log:
@@ -13,14 +13,14 @@ use rule stage as gather with:
     group:
         "figures"
     params:
-        **stage("report.gather", tables.settings),
+        **stage("report.gather", figures.table_settings),
 
 
 # Draws any of the figures that src/specialized_heads/experiment/figures.py lists.
 rule figure:
     input:
         unpack(planned(figures.files)),
-        data=expand("results/{{experiment}}/data/{table}.parquet", table=tables.TABLES),
+        data=expand("results/{{experiment}}/data/{table}.parquet", table=figures.TABLES),
     output:
         shown("results/{experiment}/{stem}.png"),
         "results/{experiment}/{stem}.pdf",
