@@ -5,7 +5,7 @@ For maintainers, and for studies that prune one baseline in many ways:
     python resources/keep_baseline.py --configuration config/studies/from_scratch.yaml --corpus tatoeba_en_fr \\
         --hours 2.5 --output resources/baselines/tatoeba_en_fr
 
-One folder per seed, as `specialized_heads.training.given` describes it. The weights are rounded to bf16, which halves the files;
+One folder per seed, as `specialized_heads.exchange.given` describes it. The weights are rounded to bf16, which halves the files;
 the logits are those of the rounded weights.
 """
 
@@ -19,12 +19,12 @@ import torch
 
 from specialized_heads import __version__, stage
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.exchange.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits
 from specialized_heads.experiment.configuration import load as load_configuration
 from specialized_heads.experiment.file import read
 from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, Kept
 from specialized_heads.model.checkpoint import load, set_weights, weights_of, write_tensors
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits
 
 SENTENCES = 4  # of the development set, whose logits are kept
 

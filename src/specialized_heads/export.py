@@ -2,7 +2,7 @@
 
 A pruned model has a smaller weight file. The description records the languages, the preprocessing and the beam search.
 Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
-folder from an unknown source can be wrong but not harmful. Kept baselines (`training.given`) load in the same way.
+folder from an unknown source can be wrong but not harmful. Kept baselines (`exchange.given`) load in the same way.
 
     from specialized_heads.export import load_exported
     translator = load_exported("path/to/folder")
@@ -24,6 +24,7 @@ from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
+from specialized_heads.exchange import given
 from specialized_heads.experiment import kept
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
@@ -31,7 +32,6 @@ from specialized_heads.model.checkpoint import architecture_from, load_on, shape
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.training import given
 
 FORMAT = 1
 FORMER = {"entities": True, "length_penalty": 1.0}  # keys of earlier descriptions

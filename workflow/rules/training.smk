@@ -75,10 +75,10 @@ rule given_baseline:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        code=code("training.given"),
+        code=code("exchange.given"),
         flags=flags,
     shell:
-        "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
+        "python -m specialized_heads.exchange.given {params.flags:q} > {log:q} 2>&1"
 
 
 ruleorder: given_baseline > train_baseline

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.given import VOCABULARIES, load_kept
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
 from specialized_heads.experiment.kept import DESCRIPTION as KEPT
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.training.given import VOCABULARIES, load_kept
 
 
 class Settings(stage.Section):

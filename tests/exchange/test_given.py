@@ -9,12 +9,12 @@ import pytest
 import torch
 import yaml
 
+from specialized_heads.exchange import given
+from specialized_heads.exchange.given import SPLITS, check_tokens, load_kept
 from specialized_heads.experiment.configuration import load as load_experiment
 from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, check_given
 from specialized_heads.model.checkpoint import load, save, write_tensors
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
-from specialized_heads.training import given
-from specialized_heads.training.given import SPLITS, check_tokens, load_kept
 
 ROOT = Path(__file__).parents[2]
 keep = runpy.run_path(str(ROOT / "resources" / "keep_baseline.py"))["keep"]
