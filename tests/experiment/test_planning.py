@@ -13,8 +13,19 @@ from specialized_heads.experiment import figures, inputs, stages
 from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import read
-from specialized_heads.experiment.models import Run, corpora, models, paths, runs, viewed
-from specialized_heads.experiment.names import KINDS, MODEL, Name, Target, columns
+from specialized_heads.experiment.names import (
+    KINDS,
+    MODEL,
+    Name,
+    Run,
+    Target,
+    columns,
+    corpora,
+    models,
+    paths,
+    runs,
+    viewed,
+)
 from specialized_heads.experiment.source_code import PACKAGE, code, files_of
 from specialized_heads.report.gather import Settings
 

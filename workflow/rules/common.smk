@@ -20,7 +20,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.kept import check_given
-from specialized_heads.experiment import figures, inputs, models, names, stages
+from specialized_heads.experiment import figures, inputs, names, stages
 from specialized_heads.experiment.source_code import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 

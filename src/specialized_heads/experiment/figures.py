@@ -12,8 +12,20 @@ from typing import Any, NamedTuple
 import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS, MODEL
-from specialized_heads.experiment.models import Run, corpora, emerging, models, paths, runs, tasks, viewed
-from specialized_heads.experiment.names import KINDS, SCOPES, TRAINED, Target
+from specialized_heads.experiment.names import (
+    KINDS,
+    SCOPES,
+    TRAINED,
+    Run,
+    Target,
+    corpora,
+    emerging,
+    models,
+    paths,
+    runs,
+    tasks,
+    viewed,
+)
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
 LOG = MODEL + "log.jsonl"

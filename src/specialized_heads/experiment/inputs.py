@@ -11,8 +11,7 @@ from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_file
 from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
-from specialized_heads.experiment.models import Run, models, paths, viewed
-from specialized_heads.experiment.names import CONTROLS, Name, Target
+from specialized_heads.experiment.names import CONTROLS, Name, Run, Target, models, paths, viewed
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"

@@ -11,8 +11,7 @@ from specialized_heads.experiment.classification import DROPOUT, SPEED, Classifi
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
-from specialized_heads.experiment.models import viewed
-from specialized_heads.experiment.names import Name, Target
+from specialized_heads.experiment.names import Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
 
 Settings = dict[str, Any]
