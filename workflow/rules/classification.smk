@@ -43,7 +43,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(inputs.imported_files, root=PROJECT),
+        planned(given.imported_files, root=PROJECT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",

@@ -19,8 +19,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
 from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
-from specialized_heads.experiment.kept import check_given
-from specialized_heads.experiment import figures, inputs, names, stages
+from specialized_heads.experiment import figures, given, inputs, names, stages
 from specialized_heads.experiment.source_code import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
@@ -34,10 +33,10 @@ RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 try:
     experiment = load(VALUES, origin=" ".join(CONFIGURED), places=PLACES)
-    check_given(experiment, root=Path(ROOT))
+    given.check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
-    SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)
-    for file, key in SUPPLIED.items():
+    REQUIRED = inputs.required(experiment, resources=RESOURCES, root=PROJECT)
+    for file, key in REQUIRED.items():
         # An importer may have a rule that makes it.
         if not IMPORTED and not Path(file).is_file():
             folder = " (it is a folder)" if Path(file).is_dir() else ""
@@ -83,7 +82,7 @@ def unmoved(files):
         return {name: unmoved(group) for name, group in files.items()}
     if isinstance(files, list):
         return [unmoved(file) for file in files]
-    return local(files) if IMPORTED and files in SUPPLIED else files
+    return local(files) if IMPORTED and files in REQUIRED else files
 
 
 def settings(function, **more):
@@ -105,7 +104,7 @@ def flags(wildcards, input, output):
 def corpus_flags(wildcards, input, output):
     """The files that a corpus is read from, too: inputs, or what `download` has fetched beside a card that is one."""
     files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
-    files = [given if given.endswith(file) else file for file, given in zip(files, input)]
+    files = [each if each.endswith(file) else file for file, each in zip(files, input)]
     return [*flags(wildcards, input, output), "--resource", *files]
 
 

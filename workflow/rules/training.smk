@@ -32,13 +32,13 @@ use rule stage as fetch_model with:
         downloads=1,
     params:
         module="exchange.fetch_model",
-        settings=settings(inputs.fetch_settings, root=PROJECT),
+        settings=settings(given.fetch_settings, root=PROJECT),
 
 
 # A model of another project, or one that was exported.
 use rule stage as import_model with:
     input:
-        planned(inputs.imported_files, root=PROJECT),
+        planned(given.imported_files, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -53,11 +53,11 @@ use rule stage as import_model with:
         **stage("exchange.import_model", stages.import_model, root=PROJECT),
 
 
-# A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
+# A baseline that was trained before: a given one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
-        planned(inputs.imported_file, name="model.safetensors", root=PROJECT),
-        given=planned(inputs.given_file, name="baseline.json", root=PROJECT),
+        planned(given.imported_file, name="model.safetensors", root=PROJECT),
+        given=planned(given.given_file, name="baseline.json", root=PROJECT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",

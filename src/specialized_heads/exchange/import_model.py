@@ -1,6 +1,6 @@
 """Stage: read a model of another project, or one exported by this one, with its tokenisers.
 
-Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and kept
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and given
 baselines.
 """
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.exchange import huggingface
-from specialized_heads.exchange.given import VOCABULARIES, load_kept
+from specialized_heads.exchange.given import VOCABULARIES, load_given
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
-from specialized_heads.experiment.kept import DESCRIPTION as KEPT
+from specialized_heads.experiment.given import DESCRIPTION as GIVEN
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
@@ -40,10 +40,10 @@ def read_model(
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
         return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
-    if (folder / KEPT).is_file():
-        kept, model = load_kept(folder)
+    if (folder / GIVEN).is_file():
+        given, model = load_given(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
+        return model, Tokenisers(source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"])
     said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
     raise stage.UserError(f"{folder}: no model; it must hold {said}")
 

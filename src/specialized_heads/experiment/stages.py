@@ -9,8 +9,8 @@ from typing import Any
 
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
 from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.given import imported_folder
 from specialized_heads.experiment.inputs import stanza_models
-from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.names import Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
 
@@ -176,7 +176,7 @@ def pretrain(experiment: Experiment, /, **_: str) -> Settings:
 
 
 def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
-    folder = os.path.relpath(bert_folder(experiment, root=root))
+    folder = os.path.relpath(str(imported_folder(experiment, root=root)))
     return {"folder": folder, "longest": bert_of(experiment).max_length}
 
 
