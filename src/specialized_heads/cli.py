@@ -104,7 +104,7 @@ def _device(text: str) -> str:
 
 
 def _translate(args: argparse.Namespace) -> None:
-    from specialized_heads.export import load_exported  # torch takes seconds, which --help should not
+    from specialized_heads.exchange.export import load_exported  # torch takes seconds, which --help should not
 
     if sys.stdin is None:
         raise UserError("standard input is closed; supply text, one sentence per line")
@@ -145,7 +145,7 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
 
 
 def _describe(args: argparse.Namespace) -> None:
-    from specialized_heads.export import read_card
+    from specialized_heads.exchange.export import read_card
     from specialized_heads.model.architecture import KINDS
 
     card = read_card(args.model)

@@ -61,4 +61,4 @@ use rule stage as export with:
     resources:
         **needs({}, gigabytes=16, hours=4),
     params:
-        **stage("export", stages.export),
+        **stage("exchange.export", stages.export),

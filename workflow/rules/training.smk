@@ -31,7 +31,7 @@ use rule stage as fetch_model with:
     resources:
         downloads=1,
     params:
-        module="exchange.fetch_model",
+        module=["exchange.import_model", "fetch"],
         settings=settings(given.fetch_settings, root=PROJECT),
 
 

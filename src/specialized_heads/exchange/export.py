@@ -4,7 +4,7 @@ A pruned model has a smaller weight file. The description records the languages,
 Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
 folder from an unknown source can be wrong but not harmful. Given baselines (`exchange.given`) load in the same way.
 
-    from specialized_heads.export import load_exported
+    from specialized_heads.exchange.export import load_exported
     translator = load_exported("path/to/folder")
     translator("A sentence.")
 """
@@ -51,7 +51,7 @@ echo "A sentence." | specialized-heads translate PATH/OF/THIS/FOLDER
 or in Python:
 
 ```python
-from specialized_heads.export import load_exported
+from specialized_heads.exchange.export import load_exported
 translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
