@@ -79,7 +79,7 @@ rule task_examples:
         code=code("classification.tasks"),
         flags=flags,
         archive=planned(inputs.task_archive),
-        settings=settings(stages.examples),
+        settings=settings("classification.tasks examples", stages.examples),
     shell:
         "python -m specialized_heads.classification.tasks examples {params.flags:q} --archive {params.archive:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -174,7 +174,7 @@ use rule resumable as ablate_task with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.ablation", stages.ablate_task, alone=True),
+        **stage("classification.ablation", stages.task_score, alone=True),
 
 
 use rule ablate_task as ablate_task_second with:
@@ -189,7 +189,7 @@ use rule ablate_task as ablate_task_second with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_task_second_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.ablate_task, alone=False),
+        settings=settings("classification.ablation", stages.task_score, alone=False),
 
 
 use rule ablate_task as prune_task_systematically with:
@@ -205,7 +205,7 @@ use rule ablate_task as prune_task_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_task_systematically_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.task_score),
+        settings=settings("classification.ablation", stages.task_score),
 
 
 use rule computing as measure_task_speed with:

@@ -20,7 +20,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment import figures, given, inputs, names, stages
-from specialized_heads.experiment.source_code import code
+from specialized_heads.experiment.stages import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
 # `--cores all` counts the processors that a control group lets a container use only for a part of the time.
@@ -85,9 +85,14 @@ def unmoved(files):
     return local(files) if IMPORTED and files in REQUIRED else files
 
 
-def settings(function, **more):
-    """The settings of a job as JSON: what a function of `experiment.stages` returns for its wildcards."""
+def as_json(function, **more):
+    """A parameter of a job: what a function of the experiment and of its wildcards returns, as JSON."""
     return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)
+
+
+def settings(module, compute=None, **more):
+    """The settings of a stage: `compute`, a function of `experiment.stages`, returns those that are no keys of the experiment."""
+    return as_json(stages.settings(module, compute), **more)
 
 
 def flags(wildcards, input, output):
@@ -144,10 +149,14 @@ def needs(gpu, /, *, gigabytes, hours):
     }
 
 
-def stage(module, function, /, data=(), **more):
+def stage(module, compute=None, /, data=(), **more):
     """Parameters of a stage: its module and function, the hash of the code and of what else it reads, and the settings."""
     names = module.split()
-    return {"module": names, "code": code(names[0], data=data), "settings": settings(function, **more)}
+    return {
+        "module": names,
+        "code": code(names[0], data=data),
+        "settings": settings(module, compute, **more),
+    }
 
 
 SHOWN_WARNINGS = 5  # of a job

@@ -17,7 +17,7 @@ use rule stage as corpus_raw with:
         module="corpus.raw",
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
         flags=corpus_flags,
-        settings=settings(stages.raw),
+        settings=settings("corpus.raw"),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
 
@@ -35,7 +35,7 @@ use rule stage as corpus_clean with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.clean", stages.clean),
+        **stage("corpus.clean"),
 
 
 use rule stage as corpus_split with:
@@ -56,7 +56,7 @@ use rule stage as corpus_split with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.split", stages.split),
+        **stage("corpus.split"),
 
 
 use rule stage as bpe with:
@@ -72,7 +72,7 @@ use rule stage as bpe with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.bpe", stages.bpe),
+        **stage("corpus.bpe"),
 
 
 # The vocabularies of a baseline that was trained before.
@@ -112,7 +112,7 @@ use rule stage as tokens with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
     params:
-        **stage("corpus.tokens", stages.tokens),
+        **stage("corpus.tokens"),
 
 
 # Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
@@ -141,12 +141,10 @@ if FETCHED:
             mem_mb=500,
         params:
             path=lambda w, output: f"{DOWNLOADS}/{w.file}",
-            wanted=settings(inputs.download_settings),
+            wanted=as_json(inputs.download_settings),
             # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
             # mirror fetches nothing again.
-            settings=lambda w, output: settings(inputs.download_settings, downloads=experiment.downloads.model_dump())(
-                w
-            ),
+            settings=lambda w, output: as_json(inputs.download_settings, downloads=experiment.downloads.model_dump())(w),
         shell:
             "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"

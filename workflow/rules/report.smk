@@ -41,7 +41,7 @@ rule figure:
         module=lambda wildcards: f"specialized_heads.report.{figures.BY_STEM[wildcards.stem].module}",
         caption=lambda wildcards: figures.BY_STEM[wildcards.stem].caption,
         flags=figure_flags,
-        settings=settings(figures.settings),
+        settings=as_json(figures.settings),
     shell:
         "python -m specialized_heads.report.make {params.module:q} {params.flags:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -32,7 +32,7 @@ use rule stage as fetch_model with:
         downloads=1,
     params:
         module=["exchange.import_model", "fetch"],
-        settings=settings(given.fetch_settings, root=PROJECT),
+        settings=as_json(given.fetch_settings, root=PROJECT),
 
 
 # A model of another project, or one that was exported.
