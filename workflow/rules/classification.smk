@@ -56,7 +56,7 @@ use rule stage as import_bert with:
         **stage("exchange.bert", stages.import_bert, root=PROJECT),
 
 
-rule task_examples:
+use rule stage as task_examples with:
     input:
         planned(inputs.task_archive, cards=True),
         matched=planned(inputs.task_texts, resources=RESOURCES, domain=MATCHED),
@@ -73,16 +73,13 @@ rule task_examples:
         "results/{experiment}/{corpus}/benchmarks/task_examples.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.tasks"),
-        flags=flags,
-        archive=planned(inputs.task_archive),
-        settings=settings("classification.tasks examples", stages.examples),
-    shell:
-        "python -m specialized_heads.classification.tasks examples {params.flags:q} --archive {params.archive:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.tasks examples", stages.examples),
+        flags=lambda wildcards, input, output: [
+            *flags(wildcards, input, output),
+            "--archive",
+            *inputs.task_archive(experiment, **wildcards),
+        ],
 
 
 use rule stage as task_tokens with:

@@ -54,7 +54,7 @@ use rule stage as import_model with:
 
 
 # A baseline that was trained before: a given one, used only if its data and settings match, or an imported one.
-rule given_baseline:
+use rule stage as given_baseline with:
     input:
         planned(given.imported_file, name="model.safetensors", root=PROJECT),
         given=planned(given.given_file, name="baseline.json", root=PROJECT),
@@ -72,13 +72,8 @@ rule given_baseline:
         "results/{experiment}/{corpus}/benchmarks/given_baseline_seed{seed}.tsv"
     wildcard_constraints:
         corpus=GIVEN,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("exchange.given"),
-        flags=flags,
-    shell:
-        "python -m specialized_heads.exchange.given {params.flags:q} > {log:q} 2>&1"
+        **stage("exchange.given"),
 
 
 ruleorder: given_baseline > train_baseline

@@ -86,11 +86,12 @@ def _imports(file: Path) -> list[tuple[str, str, str]]:
 
 
 def keys_of(stage: str) -> list[str]:
-    """The keys of a stage's settings (`training.train`, or `classification.tasks examples`): the fields of their class."""
+    """The keys of a stage's settings (`training.train`, or `classification.tasks examples`): the fields of their class, or none."""
     module, function = [*stage.split(), "main"][:2]
     (main,) = [node for node in _body(_file(module)) if isinstance(node, ast.FunctionDef) and node.name == function]
     given = [keyword for call in main.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
-    return _fields(module, *[ast.unparse(keyword.value) for keyword in given if keyword.arg == "settings"])
+    classes = [ast.unparse(keyword.value) for keyword in given if keyword.arg == "settings"]
+    return [field for name in classes for field in _fields(module, name)]
 
 
 def _fields(module: str, name: str) -> list[str]:
