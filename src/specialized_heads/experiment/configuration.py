@@ -84,7 +84,6 @@ class Experiment(Section):
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """The classification tasks by name."""
         return self.classification.tasks if self.classification else {}
 
     @property

@@ -86,7 +86,6 @@ def _existing(name: str, root: str | Path) -> Path:
 
 
 def _hub_folder(experiment: Experiment, wanted: Baseline | Classification) -> Path:
-    """Where a model on the hub is fetched to."""
     name = "@".join(part.replace("/", "--") for part in (wanted.model, wanted.revision) if part)
     return Path(experiment.downloads.directory, "models", name)
 
@@ -117,7 +116,6 @@ def fetch_settings(experiment: Experiment, /, *, name: str, root: str | Path, **
 
 
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: str | Path) -> Path:
-    """The folder of the baseline that a corpus is given for a seed."""
     given = experiment.corpora[corpus].baseline
     assert given
     return _existing(given.model, root) / f"seed{seed}"

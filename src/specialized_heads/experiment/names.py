@@ -131,7 +131,6 @@ def corpora(experiment: "Experiment", *, pruned: bool = False) -> list[str]:
 
 
 def tasks(experiment: "Experiment") -> list[str]:
-    """Names of the classification tasks."""
     return list(experiment.tasks)
 
 

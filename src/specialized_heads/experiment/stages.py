@@ -86,7 +86,7 @@ def _imports(file: Path) -> list[tuple[str, str, str]]:
 
 
 def keys_of(stage: str) -> list[str]:
-    """The keys of a stage's settings (`training.train`, or `classification.tasks examples`): the fields of their class, or none."""
+    """The keys of the settings of a stage (`training.train`, `classification.tasks examples`): the fields of their class."""
     module, function = [*stage.split(), "main"][:2]
     (main,) = [node for node in _body(_file(module)) if isinstance(node, ast.FunctionDef) and node.name == function]
     given = [keyword for call in main.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
