@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 import specialized_heads
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
@@ -29,6 +29,7 @@ from specialized_heads.experiment.sections import Pruning, Training
 from specialized_heads.stage import file_hash
 
 Settings = dict[str, Any]
+JSON = TypeAdapter(Settings)
 PACKAGE = Path(specialized_heads.__file__).parent
 # Results depend on the configuration through the settings of their stages alone: an edit of the modules that define its keys
 # changes nothing.
@@ -120,7 +121,7 @@ def settings(stage: str, compute: Callable[..., Settings] | None = None) -> Call
         if unknown := computed.keys() - set(keys):
             raise ValueError(f"{stage} has no settings {', '.join(sorted(unknown))}")
         found |= computed
-        return to_jsonable_python({key: found[key] for key in keys if key in found})
+        return JSON.dump_python({key: found[key] for key in keys if key in found}, mode="json")
 
     return of_job
 
