@@ -22,7 +22,7 @@ from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits
 from specialized_heads.experiment.configuration import load as load_configuration
 from specialized_heads.experiment.file import read
-from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, Kept
+from specialized_heads.experiment.given import CORPUS, DESCRIPTION, Given
 from specialized_heads.model.checkpoint import load, set_weights, weights_of, write_tensors
 from specialized_heads.training.batching import make_batch
 
@@ -49,7 +49,7 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
     for name in VOCABULARIES:
         shutil.copyfile(corpus / "corpus" / name, output / name)
     training = description["training"]
-    about = Kept(
+    about = Given(
         format=1,
         version=__version__,
         corpus=settings,

@@ -11,8 +11,9 @@ import pytest
 from small import ENVIRONMENT, WORDS
 
 import specialized_heads
-from specialized_heads import cli, export
-from specialized_heads.export import load_exported
+from specialized_heads import cli
+from specialized_heads.exchange import export
+from specialized_heads.exchange.export import load_exported
 from specialized_heads.stage import UserError
 
 

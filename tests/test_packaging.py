@@ -27,7 +27,7 @@ DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # What `make test` installs.
 TESTED = [name for needed in EXTRAS.values() for name in needed]
 # It needs an extra, and says so if that is missing.
-OPTIONAL = {SOURCES / "exchange" / "ctranslate.py"}
+OPTIONAL = {SOURCES / "exchange" / "export_to.py"}
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 
 

@@ -17,7 +17,7 @@ from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, pr
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
 DEVICES = ("auto", "cpu", "cuda")
-EXPORTED = "folder of an exported model or of a kept baseline"
+EXPORTED = "folder of an exported model or of a given baseline"
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
     argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
     argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
-    argument("model", type=Path, metavar="MODEL", help="folder of an exported, published or kept model")
+    argument("model", type=Path, metavar="MODEL", help="folder of an exported, published or given model")
     argument("--text", type=Path, help="source sentences, one per line (default: those of --trees)")
     argument("--translations", type=Path, help="line by line (default: the model translates the text)")
     argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
@@ -104,7 +104,7 @@ def _device(text: str) -> str:
 
 
 def _translate(args: argparse.Namespace) -> None:
-    from specialized_heads.export import load_exported  # torch takes seconds, which --help should not
+    from specialized_heads.exchange.export import load_exported  # torch takes seconds, which --help should not
 
     if sys.stdin is None:
         raise UserError("standard input is closed; supply text, one sentence per line")
@@ -145,11 +145,11 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
 
 
 def _describe(args: argparse.Namespace) -> None:
-    from specialized_heads.export import read_card
+    from specialized_heads.exchange.export import read_card
     from specialized_heads.model.architecture import KINDS
 
     card = read_card(args.model)
-    scores, origin = "kept baseline: no scores", card.corpus
+    scores, origin = "given baseline: no scores", card.corpus
     if card.scores:
         s = card.scores
         scores = f"BLEU {s.bleu:.1f} [{s.bleu_low:.1f}, {s.bleu_high:.1f}] on {s.sentences:,} sentences ({s.signature})"

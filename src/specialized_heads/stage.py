@@ -212,7 +212,6 @@ def _quotas() -> Iterator[float]:
 
 
 def heads_text(number: int) -> str:
-    """How many heads, in words."""
     return "1 head" if number == 1 else f"{number} heads"
 
 
@@ -283,7 +282,6 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write text, as UTF-8, or bytes, atomically."""
     with atomic(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 

@@ -21,7 +21,7 @@ from specialized_heads.classification.tasks import (
     sentences_of,
     shift,
 )
-from specialized_heads.experiment import inputs
+from specialized_heads.experiment import given, inputs
 from specialized_heads.experiment.classification import TaskSource
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.sources import glue_files
@@ -137,7 +137,7 @@ def test_what_is_fetched_follows_from_the_configuration() -> None:
     files = ["glue/MNLI.zip", "glue/msr_paraphrase_test.txt", "glue/msr_paraphrase_train.txt"]
     assert sorted(inputs.fetched(experiment)) == files
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
-    assert inputs.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
+    assert given.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
     assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith("/second.safetensors")
     assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith("/dev.safetensors")
     assert inputs.second_set(experiment, corpus="mrpc") == []

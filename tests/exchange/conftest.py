@@ -8,7 +8,7 @@ import pytest
 import torch
 from exporting import SETTINGS
 
-from specialized_heads import export
+from specialized_heads.exchange import export
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from exporting import SETTINGS, written
 from published import marian, write_tokeniser
 from small import WORDS
 
-from specialized_heads import export
+from specialized_heads.exchange import export
 from specialized_heads.exchange.export_to import export_to
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.model.transformer import Transformer

@@ -10,9 +10,9 @@ import torch
 import yaml
 
 from specialized_heads.exchange import given
-from specialized_heads.exchange.given import SPLITS, check_tokens, load_kept
+from specialized_heads.exchange.given import SPLITS, check_tokens, load_given
 from specialized_heads.experiment.configuration import load as load_experiment
-from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, check_given
+from specialized_heads.experiment.given import CORPUS, DESCRIPTION, check_given
 from specialized_heads.model.checkpoint import load, save, write_tensors
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
@@ -49,7 +49,7 @@ def tokens(results: Path) -> dict[str, Path]:
 
 def refused(kept: Path) -> str:
     with pytest.raises(UserError) as error:
-        load_kept(kept)
+        load_given(kept)
     return str(error.value)
 
 
@@ -70,7 +70,7 @@ def test_the_stage_gives_the_kept_model_rounded_to_bf16(results: Path, kept: Pat
 def test_another_split_is_refused_by_name(results: Path, kept: Path, split: str, token_file, sentences) -> None:
     other = tokens(results) | {split: token_file("other", *sentences(12, seed=99))}
     with pytest.raises(UserError, match=f"not the {split} set of the baseline.*from_scratch"):
-        check_tokens(kept, load_kept(kept)[0], other)
+        check_tokens(kept, load_given(kept)[0], other)
 
 
 @pytest.mark.parametrize("name", [given.WEIGHTS, given.LOGITS, given.LOG, *given.VOCABULARIES])
@@ -191,7 +191,7 @@ def test_a_kept_baseline_is_named_by_its_parent_and_has_no_tags(values) -> None:
     with pytest.raises(UserError, match="kept/seed1 is the baseline of one seed; name its parent"):
         check(values)
     corpus["baseline"] = {"model": "kept", "target_tag": "fra"}
-    with pytest.raises(UserError, match="baseline.target_tag: kept baselines have none; remove it"):
+    with pytest.raises(UserError, match="baseline.target_tag: given baselines have none; remove it"):
         check(values)
 
 

@@ -17,10 +17,10 @@ from published import marian, write_tokeniser
 from safetensors.torch import load_file
 from small import WORDS
 
-from specialized_heads.exchange import fetch_model, import_model
+from specialized_heads.exchange import import_model
+from specialized_heads.exchange.export import load_exported
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import convert
-from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
 
 
@@ -162,7 +162,7 @@ def fetched(call, tmp_path: Path) -> Callable[..., Path]:
 
     def fetch(name: str = NAME, *, revision: str | None = None) -> Path:
         card = tmp_path / "models" / "fetched" / "card.json"
-        call(fetch_model, settings={"name": name, "revision": revision}, output=card)
+        call(import_model.fetch, settings={"model": name, "revision": revision}, output=card)
         return card
 
     return fetch

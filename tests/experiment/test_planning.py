@@ -9,15 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.experiment import figures, inputs, stages, tables
+from specialized_heads.experiment import figures, inputs, stages
 from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import read
-from specialized_heads.experiment.models import Run, corpora, models, paths, runs, viewed
-from specialized_heads.experiment.names import KINDS, MODEL, Name, Target, columns
-from specialized_heads.experiment.source_code import PACKAGE, code, files_of
+from specialized_heads.experiment.names import (
+    KINDS,
+    MODEL,
+    Name,
+    Run,
+    Target,
+    columns,
+    corpora,
+    models,
+    paths,
+    runs,
+    viewed,
+)
+from specialized_heads.experiment.stages import PACKAGE, code, files_of
 from specialized_heads.report.gather import Settings
 
+ROOT = Path(__file__).parents[2]
 NAMES = {
     "baseline": Name("baseline"),
     "checkpoint/update500": Name("checkpoint", update=500),
@@ -98,50 +110,86 @@ def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -
 # Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and criteria.
 
 JOB = {"corpus": "a", "seed": "3"}
+STAGES = {
+    found
+    for file in (ROOT / "workflow" / "rules").glob("*.smk")
+    for found in re.findall(r'(?:stage|settings)\(\s*"([\w. ]+)"', file.read_text(encoding="utf-8"))
+}
+SETTINGS = {
+    name: stages.settings(*stage)
+    for name, stage in {
+        "baseline": ("training.train", stages.baseline),
+        "scratch": ("training.train", stages.from_scratch),
+        "prune": ("pruning.prune", stages.prune),
+        "regularised": ("pruning.prune", stages.regularised),
+        "finetune": ("pruning.finetune", stages.finetune),
+        "tokens": ("corpus.tokens",),
+    }.items()
+}
+
+
+@pytest.mark.parametrize("name", sorted(STAGES))
+def test_the_keys_of_settings_are_read_from_the_source_of_a_stage(name: str) -> None:
+    module, function = [*name.split(), "main"][:2]
+    stage = getattr(import_module(f"specialized_heads.{module}"), function)
+    assert stages.keys_of(name) == list(getattr(stage.settings, "model_fields", ()))
+
+
+def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(experiment: Experiment) -> None:
+    lower = {"override": {"vocabulary": {"preprocess": "paper"}}}
+    corpora = experiment.model_dump()["corpora"]
+    paper = load(experiment.model_dump() | {"corpora": corpora | {"a": corpora["a"] | lower}})
+    pair = {"source_language": "en", "target_language": "fr"}
+    assert SETTINGS["tokens"](paper, **JOB) == pair | {"preprocess": "paper"}
+    cut = stages.settings("pruning.cut", stages.cut)(experiment, **JOB, criterion="gates", scope="all", target="heads2")
+    assert cut == {"criterion": "gates", "scope": "all", "column": None, "seed": 3}
+    with pytest.raises(ValueError, match="corpus.tokens has no settings moments"):
+        stages.settings("corpus.tokens", stages.baseline)(experiment, **JOB)
 
 
 def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     job = JOB | {"scope": "encoder"}
-    by_lambda, by_count = (stages.prune(experiment, **job, target=target) for target in ("lambda0.01", "heads6"))
+    by_lambda, by_count = (SETTINGS["prune"](experiment, **job, target=target) for target in ("lambda0.01", "heads6"))
     assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
     assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
-    settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
+    settings = SETTINGS["regularised"](experiment, **JOB, scope="all", target="lambda1e-05")
     assert settings["training"]["updates"] == 25
     # The log of a training with gates has twenty lines.
     assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
     # λ 0 has no gates: it is not trained again when their settings change.
     faster = load(experiment.model_dump() | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}})
     for target, same in (("lambda0", True), ("lambda0.01", False)):
-        assert (stages.prune(faster, **job, target=target) == stages.prune(experiment, **job, target=target)) is same
+        assert (
+            SETTINGS["prune"](faster, **job, target=target) == SETTINGS["prune"](experiment, **job, target=target)
+        ) is same
 
 
 def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) -> None:
     model = {"scope": "encoder", "target": "lambda0.01"}
     made = [
-        stages.baseline(experiment, **JOB),
-        stages.baseline(experiment, corpus="a", seed="4"),
-        *[stages.prune(experiment, **JOB | model | other) for other in ({}, {"seed": "4"}, {"target": "lambda0"})],
-        stages.from_scratch(experiment, **JOB, **model),
-        stages.from_scratch(experiment, **JOB, **model, evenly=True),
-        stages.regularised(experiment, **JOB, **model),
-        *[stages.finetune(experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
+        SETTINGS["baseline"](experiment, **JOB),
+        SETTINGS["baseline"](experiment, corpus="a", seed="4"),
+        *[SETTINGS["prune"](experiment, **JOB | model | other) for other in ({}, {"seed": "4"}, {"target": "lambda0"})],
+        SETTINGS["scratch"](experiment, **JOB, **model),
+        SETTINGS["scratch"](experiment, **JOB, **model, evenly=True),
+        SETTINGS["regularised"](experiment, **JOB, **model),
+        *[SETTINGS["finetune"](experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
     ]
     seeds = [settings["seed"] for settings in made]
     # Given baselines were trained with the experiment's seed itself.
     assert seeds[:2] == [3, 4] and len(set(seeds)) == len(seeds)
-    assert seeds[2] == stages.prune(experiment, **JOB, **model)["seed"]  # no draw hangs on the process
+    assert seeds[2] == SETTINGS["prune"](experiment, **JOB, **model)["seed"]  # no draw hangs on the process
 
 
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
     rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
     several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
-    pruned = stages.relevance(several, corpus="a", model="pruned/all_lambda0.01", seed="2")
-    assert (pruned["rules"], pruned["seed"]) == (["z_plus"], 2)
-    assert stages.relevance(several, corpus="a", model="baseline", seed="2")["rules"] == rules["relevance_rules"]
+    assert stages.relevance(several, corpus="a", model="pruned/all_lambda0.01")["rules"] == ["z_plus"]
+    assert stages.relevance(several, corpus="a", model="baseline")["rules"] == rules["relevance_rules"]
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
-    assert [stages.baseline(experiment, corpus=name, seed="3")["moments"] for name in "ab"] == [[40], []]
+    assert [SETTINGS["baseline"](experiment, corpus=name, seed="3")["moments"] for name in "ab"] == [[40], []]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +243,6 @@ def test_the_hash_covers_data_files() -> None:
 
 # The rows of figures and tables, and the five tables that they read.
 
-ROOT = Path(__file__).parents[2]
 BERT = load(read(ROOT / "config" / "bert_small.yaml"))
 
 
@@ -244,7 +291,7 @@ def test_the_environment_waits_for_everything_else(experiment: Experiment) -> No
 
 
 def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:
-    files = {table: tables.files(experiment, table=table) for table in tables.TABLES}
+    files = {table: figures.table_files(experiment, table=table) for table in figures.TABLES}
     for name in ("cut/gates_encoder_heads2", "checkpoint/update40", "baseline"):
         folder = f"results/e/a/models/{name}/seed4"
         assert f"{folder}/score.json" in files["models"]
@@ -255,19 +302,18 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
     rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})
     several = experiment.model_copy(update={"heads": rules})
     by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.json" for corpus in ("a", "b")}
-    assert by_rule <= set(tables.files(several, table="heads")) - set(files["heads"])
-    assert tables.settings(several, table="heads")["by_rule"] == ["a", "b"]
+    assert by_rule <= set(figures.table_files(several, table="heads")) - set(files["heads"])
+    assert figures.table_settings(several, table="heads")["by_rule"] == ["a", "b"]
 
 
 def test_the_tables_know_what_is_the_same_in_a_corpus(experiment: Experiment) -> None:
     values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(include={"classification"})
     values |= {"pruning": {"all": [0.01]}, "ablation": {"single": True}}
     both, facts = load(values), {}
-    for table in tables.TABLES:
-        settings = json.loads(json.dumps(tables.settings(both, table=table)))
+    for table in figures.TABLES:
+        settings = json.loads(json.dumps(figures.table_settings(both, table=table)))
         facts[table] = Settings.model_validate(settings).corpora
         assert facts[table].keys() == {"a", "b", *both.tasks} and facts[table]["a"]["title"] == "A"
     assert facts["models"]["a"]["source"] == "embedded" and isinstance(facts["models"]["a"]["beam"], int)
-    assert facts["relations"]["a"]["least_arcs"] == 30
     seconds = {name: same["second"] for name, same in facts["ablation"].items()}
     assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(both.tasks, "mismatched test set")

@@ -134,6 +134,7 @@ def test_relations_belong_to_no_model_and_tables_can_be_empty(gathered) -> None:
     table = pd.DataFrame({"relation": ["obj"], "direction": ["head_to_dependent"], "arcs": [5]})
     owners = {"{corpus}/parses/relations.parquet": [("a", "baseline", 1)]}
     rows = gathered("relations", {"a/parses/relations.parquet": table}, owners)
+    assert rows["least_arcs"].tolist() == [30] * len(rows) and set(rows["syntactic_margin"]) == {0.1}
     assert rows.loc[0, ["corpus", "arcs"]].tolist() == ["a", 5] and rows.loc[0, ["kind", "seed"]].isna().all()
     assert {"relation", "direction"} <= set(gathered("relations", {}, {}))
 

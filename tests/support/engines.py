@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from specialized_heads.export import Translator, load_exported
+from specialized_heads.exchange.export import Translator, load_exported
 from specialized_heads.model.decoding import translate_all
 
 EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them

@@ -43,7 +43,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(inputs.imported_files, root=PROJECT),
+        planned(given.imported_files, root=PROJECT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",
@@ -56,7 +56,7 @@ use rule stage as import_bert with:
         **stage("exchange.bert", stages.import_bert, root=PROJECT),
 
 
-rule task_examples:
+use rule stage as task_examples with:
     input:
         planned(inputs.task_archive, cards=True),
         matched=planned(inputs.task_texts, resources=RESOURCES, domain=MATCHED),
@@ -73,16 +73,13 @@ rule task_examples:
         "results/{experiment}/{corpus}/benchmarks/task_examples.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.tasks"),
-        flags=flags,
-        archive=planned(inputs.task_archive),
-        settings=settings(stages.examples),
-    shell:
-        "python -m specialized_heads.classification.tasks examples {params.flags:q} --archive {params.archive:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.tasks examples", stages.examples),
+        flags=lambda wildcards, input, output: [
+            *flags(wildcards, input, output),
+            "--archive",
+            *inputs.task_archive(experiment, **wildcards),
+        ],
 
 
 use rule stage as task_tokens with:
@@ -174,7 +171,7 @@ use rule resumable as ablate_task with:
     wildcard_constraints:
         corpus=TASKS,
     params:
-        **stage("classification.scores ablation", stages.ablate_task, alone=True),
+        **stage("classification.scores ablation", stages.task_score, alone=True),
 
 
 use rule ablate_task as ablate_task_second with:
@@ -189,7 +186,7 @@ use rule ablate_task as ablate_task_second with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_task_second_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.ablate_task, alone=False),
+        settings=settings("classification.scores ablation", stages.task_score, alone=False),
 
 
 use rule ablate_task as prune_task_systematically with:
@@ -205,7 +202,7 @@ use rule ablate_task as prune_task_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_task_systematically_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.task_score),
+        settings=settings("classification.scores ablation", stages.task_score),
 
 
 use rule computing as measure_task_speed with:

@@ -19,9 +19,8 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
 from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
-from specialized_heads.experiment.kept import check_given
-from specialized_heads.experiment import figures, inputs, models, names, stages, tables
-from specialized_heads.experiment.source_code import code
+from specialized_heads.experiment import figures, given, inputs, names, stages
+from specialized_heads.experiment.stages import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
 # `--cores all` counts the processors that a control group lets a container use only for a part of the time.
@@ -34,10 +33,10 @@ RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 try:
     experiment = load(VALUES, origin=" ".join(CONFIGURED), places=PLACES)
-    check_given(experiment, root=Path(ROOT))
+    given.check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
-    SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)
-    for file, key in SUPPLIED.items():
+    REQUIRED = inputs.required(experiment, resources=RESOURCES, root=PROJECT)
+    for file, key in REQUIRED.items():
         # An importer may have a rule that makes it.
         if not IMPORTED and not Path(file).is_file():
             folder = " (it is a folder)" if Path(file).is_dir() else ""
@@ -65,7 +64,7 @@ wildcard_constraints:
     scope=names.SCOPE,
     target=names.TARGET,
     criterion=names.CRITERION,
-    table=any_of(tables.TABLES),
+    table=any_of(figures.TABLES),
     stem=any_of(figures.BY_STEM),
     moment=r"\d+",
     seed=r"\d+",
@@ -83,12 +82,17 @@ def unmoved(files):
         return {name: unmoved(group) for name, group in files.items()}
     if isinstance(files, list):
         return [unmoved(file) for file in files]
-    return local(files) if IMPORTED and files in SUPPLIED else files
+    return local(files) if IMPORTED and files in REQUIRED else files
 
 
-def settings(function, **more):
-    """The settings of a job as JSON: what a function of `experiment.stages` returns for its wildcards."""
+def as_json(function, **more):
+    """A parameter of a job: what a function of the experiment and of its wildcards returns, as JSON."""
     return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)
+
+
+def settings(module, compute=None, **more):
+    """The settings of a stage: `compute`, a function of `experiment.stages`, returns those that are no keys of the experiment."""
+    return as_json(stages.settings(module, compute), **more)
 
 
 def flags(wildcards, input, output):
@@ -105,7 +109,7 @@ def flags(wildcards, input, output):
 def corpus_flags(wildcards, input, output):
     """The files that a corpus is read from, too: inputs, or what `download` has fetched beside a card that is one."""
     files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
-    files = [given if given.endswith(file) else file for file, given in zip(files, input)]
+    files = [each if each.endswith(file) else file for file, each in zip(files, input)]
     return [*flags(wildcards, input, output), "--resource", *files]
 
 
@@ -151,10 +155,14 @@ def needs(gpu, /, *, gigabytes, hours):
     }
 
 
-def stage(module, function, /, data=(), **more):
+def stage(module, compute=None, /, data=(), **more):
     """Parameters of a stage: its module and function, the hash of the code and of what else it reads, and the settings."""
     names = module.split()
-    return {"module": names, "code": code(names[0], data=data), "settings": settings(function, **more)}
+    return {
+        "module": names,
+        "code": code(names[0], data=data),
+        "settings": settings(module, compute, **more),
+    }
 
 
 SHOWN_WARNINGS = 5  # of a job

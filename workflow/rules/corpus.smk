@@ -19,7 +19,7 @@ use rule stage as corpus_raw with:
             "corpus.pairs", f"corpus.readers.{experiment.corpora[w.corpus].source.reader.partition('.')[0]}"
         ),
         flags=corpus_flags,
-        settings=settings(stages.raw),
+        settings=settings("corpus.raw"),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
 
@@ -37,7 +37,7 @@ use rule stage as corpus_clean with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.clean", stages.clean),
+        **stage("corpus.clean"),
 
 
 use rule stage as corpus_split with:
@@ -58,7 +58,7 @@ use rule stage as corpus_split with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.split", stages.split),
+        **stage("corpus.split"),
 
 
 use rule stage as bpe with:
@@ -74,14 +74,14 @@ use rule stage as bpe with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.bpe", stages.bpe),
+        **stage("corpus.bpe"),
 
 
 # The vocabularies of a baseline that was trained before.
 rule given_bpe:
     input:
-        source_model=planned(inputs.given_file, name="bpe.source.model", root=PROJECT),
-        target_model=planned(inputs.given_file, name="bpe.target.model", root=PROJECT),
+        source_model=planned(given.given_file, name="bpe.source.model", root=PROJECT),
+        target_model=planned(given.given_file, name="bpe.target.model", root=PROJECT),
     output:
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
@@ -106,7 +106,7 @@ use rule stage as tokens with:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.imported_file, name="tokens.json", root=PROJECT),
+        special=planned(given.imported_file, name="tokens.json", root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:
@@ -114,7 +114,7 @@ use rule stage as tokens with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
     params:
-        **stage("corpus.tokens", stages.tokens),
+        **stage("corpus.tokens"),
 
 
 # Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
@@ -143,12 +143,10 @@ if FETCHED:
             mem_mb=500,
         params:
             path=lambda w, output: f"{DOWNLOADS}/{w.file}",
-            wanted=settings(inputs.download_settings),
+            wanted=as_json(inputs.download_settings),
             # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
             # mirror fetches nothing again.
-            settings=lambda w, output: settings(inputs.download_settings, downloads=experiment.downloads.model_dump())(
-                w
-            ),
+            settings=lambda w, output: as_json(inputs.download_settings, downloads=experiment.downloads.model_dump())(w),
         shell:
             "python -m specialized_heads.corpus.fetch --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"

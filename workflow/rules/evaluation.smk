@@ -15,7 +15,7 @@ use rule computing as translate with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/translate_{model}_seed{seed}.tsv"
     params:
-        **stage("evaluation.translate", stages.translate),
+        **stage("evaluation.translate", stages.translation),
 
 
 use rule stage as score with:
@@ -34,7 +34,7 @@ use rule stage as score with:
     group:
         "scores"
     params:
-        **stage("evaluation.score", stages.score),
+        **stage("evaluation.score", stages.translation),
 
 
 # A model in a folder of its own, for use outside the study. Made on request:
@@ -61,4 +61,4 @@ use rule stage as export with:
     resources:
         **needs({}, gigabytes=16, hours=4),
     params:
-        **stage("export", stages.export),
+        **stage("exchange.export"),

@@ -54,7 +54,7 @@ use rule train_from_scratch as train_count with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_count_{scope}_{target}_seed{seed}.tsv"
     params:
-        settings=settings(stages.from_scratch, evenly=True),
+        settings=settings("training.train", stages.from_scratch, evenly=True),
 
 
 use rule training as train_regularised with:
@@ -92,7 +92,7 @@ use rule computing as importance with:
     wildcard_constraints:
         corpus=STUDIES,
     params:
-        **stage("pruning.importance", stages.device),
+        **stage("pruning.importance"),
 
 
 use rule resumable as ablate with:
@@ -109,7 +109,7 @@ use rule resumable as ablate with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_{model}_seed{seed}.tsv"
     params:
-        **stage("pruning.ablation", stages.ablate, alone=True),
+        **stage("pruning.ablation", stages.translation, alone=True),
 
 
 use rule ablate as ablate_second with:
@@ -126,7 +126,7 @@ use rule ablate as ablate_second with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_second_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.ablate, alone=False),
+        settings=settings("pruning.ablation", stages.translation, alone=False),
 
 
 use rule resumable as prune_systematically with:
@@ -144,7 +144,7 @@ use rule resumable as prune_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_systematically_{model}_seed{seed}.tsv"
     params:
-        **stage("pruning.ablation", stages.prune_systematically),
+        **stage("pruning.ablation", stages.systematic),
 
 
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.

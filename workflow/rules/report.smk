@@ -3,7 +3,7 @@
 
 use rule stage as gather with:
     input:
-        planned(tables.files),
+        planned(figures.table_files),
     output:
         "results/{experiment}/data/{table}.parquet",
     log:
@@ -13,14 +13,14 @@ use rule stage as gather with:
     group:
         "figures"
     params:
-        **stage("report.gather table", tables.settings),
+        **stage("report.gather table", figures.table_settings),
 
 
 # Draws any of the figures that src/specialized_heads/experiment/figures.py lists.
 rule figure:
     input:
         unpack(planned(figures.files)),
-        data=expand("results/{{experiment}}/data/{table}.parquet", table=tables.TABLES),
+        data=expand("results/{{experiment}}/data/{table}.parquet", table=figures.TABLES),
     output:
         shown("results/{experiment}/{stem}.png"),
         "results/{experiment}/{stem}.pdf",
@@ -40,7 +40,7 @@ rule figure:
         module=lambda wildcards: f"specialized_heads.report.{figures.BY_STEM[wildcards.stem].module}".split(),
         caption=lambda wildcards: figures.BY_STEM[wildcards.stem].caption,
         flags=figure_flags,
-        settings=settings(figures.settings),
+        settings=as_json(figures.settings),
     shell:
         "python -m specialized_heads.report.make {params.module:q} {params.flags:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

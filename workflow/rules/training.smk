@@ -31,14 +31,14 @@ use rule stage as fetch_model with:
     resources:
         downloads=1,
     params:
-        module="exchange.fetch_model",
-        settings=settings(inputs.fetch_settings, root=PROJECT),
+        module=["exchange.import_model", "fetch"],
+        settings=as_json(given.fetch_settings, root=PROJECT),
 
 
 # A model of another project, or one that was exported.
 use rule stage as import_model with:
     input:
-        planned(inputs.imported_files, root=PROJECT),
+        planned(given.imported_files, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -53,11 +53,11 @@ use rule stage as import_model with:
         **stage("exchange.import_model", stages.import_model, root=PROJECT),
 
 
-# A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
-rule given_baseline:
+# A baseline that was trained before: a given one, used only if its data and settings match, or an imported one.
+use rule stage as given_baseline with:
     input:
-        planned(inputs.imported_file, name="model.safetensors", root=PROJECT),
-        given=planned(inputs.given_file, name="baseline.json", root=PROJECT),
+        planned(given.imported_file, name="model.safetensors", root=PROJECT),
+        given=planned(given.given_file, name="baseline.json", root=PROJECT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
@@ -72,13 +72,8 @@ rule given_baseline:
         "results/{experiment}/{corpus}/benchmarks/given_baseline_seed{seed}.tsv"
     wildcard_constraints:
         corpus=GIVEN,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("exchange.given"),
-        flags=flags,
-    shell:
-        "python -m specialized_heads.exchange.given {params.flags:q} > {log:q} 2>&1"
+        **stage("exchange.given"),
 
 
 ruleorder: given_baseline > train_baseline

@@ -24,11 +24,11 @@ from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.readers.local import plain_lines
 from specialized_heads.corpus.tokens import encode
+from specialized_heads.exchange.export import DESCRIPTION, LONGEST, read_card
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.experiment.sections import Decoding, Heads
 from specialized_heads.experiment.stages import FUNCTION_KEYS
-from specialized_heads.export import DESCRIPTION, LONGEST, read_card
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer

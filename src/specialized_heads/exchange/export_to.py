@@ -1,15 +1,26 @@
 """Write an exported model in the format of another engine.
 
-A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers and a README.
+A folder made by the rule `export` becomes one for CTranslate2, an inference engine in C++ with int8 products, or for Hugging Face
+transformers, with its tokenisers and a README. CTranslate2 has one number of heads per stack: layers with fewer heads are padded
+with zero heads, which change no output but cost as much as real ones.
 """
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.export import SOURCE, TARGET, Translator, load_exported
 from specialized_heads.exchange.tokenisers import write_tokenisers
-from specialized_heads.export import SOURCE, TARGET, Translator, load_exported
 from specialized_heads.languages import without_region
+from specialized_heads.model.attention import MultiHeadAttention
+from specialized_heads.model.transformer import Transformer
+
+LONGEST = 1024  # positions in CTranslate2
 
 WRITTEN = """# {name}
 
@@ -65,15 +76,88 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     return output / "README.md"
 
 
-def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> None:
+@torch.no_grad()
+def _write_ctranslate2(translator: Translator, folder: Path, *, quantization: str) -> None:
+    """Write a model, on the CPU and without gates, for `ctranslate2.Translator`; a `UserError` if that cannot compute it."""
     with stage.optional("ctranslate2"):
-        from specialized_heads.exchange import ctranslate
-    a = translator.model.architecture
+        from ctranslate2.specs import common_spec, transformer_spec
+    model, a = translator.model, translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
-    ctranslate.write(translator.model, output, source=source, target=target, quantization=quantization)
-    stage.write_file(output / SOURCE, translator.source.serialized_model_proto())
-    stage.write_file(output / TARGET, translator.target.serialized_model_proto())
+    if model.has_fixed_heads():
+        raise stage.UserError("the model has heads with fixed attention patterns, which CTranslate2 cannot compute")
+    common = {
+        "pre_norm": not a.post_norm,
+        "activation": common_spec.Activation[a.activation.upper()],
+        "head_dim": a.head_width,
+    }
+    heads = {"encoder": _largest_layer(model, "encoder"), "decoder": _largest_layer(model, "decoder", "cross")}
+    encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
+    decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+        stack.scale_embeddings = a.scale_embeddings
+        stack.position_encodings.encodings = _array(model.sinusoids(a.position_start + LONGEST)[a.position_start :])
+        if not a.post_norm:
+            _copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
+        for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):
+            _copy_attention(theirs.self_attention, ours.attention, heads[name])
+            _copy_norm(theirs.self_attention.layer_norm, ours.attention_norm)
+            if name == "decoder":
+                _copy_attention(theirs.attention, ours.cross, heads[name])
+                _copy_norm(theirs.attention.layer_norm, ours.cross_norm)
+            _copy_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
+            _copy_linear(theirs.ffn.linear_0, ours.feed_forward.expand)
+            _copy_linear(theirs.ffn.linear_1, ours.feed_forward.contract)
+    encoder.embeddings[0].weight = _array(model.source_embedding)
+    decoder.embeddings.weight = _array(model.target_embedding)
+    decoder.projection.weight = _array(model.output_embedding)
+    if model.output_bias is not None:
+        decoder.projection.bias = _array(model.output_bias)
+    spec = transformer_spec.TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.layer_norm_epsilon = a.norm_epsilon
+    spec.config.add_source_eos = True
+    spec.config.bos_token = spec.config.decoder_start_token = target[a.tokens.start]
+    spec.config.eos_token, spec.config.unk_token = target[a.tokens.eos], target[a.tokens.unknown]
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    spec.save(str(folder))
+    stage.write_file(folder / SOURCE, translator.source.serialized_model_proto())
+    stage.write_file(folder / TARGET, translator.target.serialized_model_proto())
+
+
+def _largest_layer(model: Transformer, *kinds: str) -> int:
+    """The number of heads that every layer of a stack gets."""
+    return max(1, *(len(attention.heads) for attention in model.attentions(*kinds)))
+
+
+def _copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
+    """Copy the projections of a layer, padded to a number of heads."""
+    missing = (heads - len(ours.heads)) * ours.head_width
+    groups = [["query", "key", "value"]] if ours.kind != "cross" else [["query"], ["key", "value"]]
+    for linear, names in zip(theirs.linear, groups, strict=False):
+        rows = [nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in names]
+        linear.weight = _array(torch.cat(rows))
+        if ours.query_bias is not None:
+            biases = [nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names]
+            linear.bias = _array(torch.cat(biases))
+    theirs.linear[-1].weight = _array(nn.functional.pad(ours.output, (0, missing)))
+    if ours.output_bias is not None:
+        theirs.linear[-1].bias = _array(ours.output_bias)
+
+
+def _copy_norm(theirs: Any, ours: nn.Module) -> None:
+    theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
+
+
+def _copy_linear(theirs: Any, ours: nn.Linear) -> None:
+    theirs.weight, theirs.bias = _array(ours.weight), _array(ours.bias)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """A copy, since quantisation scales arrays in place."""
+    return tensor.detach().float().numpy().copy()
 
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> None:

@@ -2,7 +2,7 @@
 
 An imported model is taken as it is, with its loss on the development set for a log.
 
-A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
+A given baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
 and `baseline.json`, which says what it was trained on and how. It is used only if everything that determined its training is the
 same (the tokens of all splits, the vocabularies and the architecture), and if it computes the same logits here as on the machine
 where it was trained. `resources/keep_baseline.py` writes such a folder from a finished experiment.
@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from specialized_heads import stage
-from specialized_heads.experiment.kept import DESCRIPTION, Kept, read_kept
+from specialized_heads.experiment.given import DESCRIPTION, Given, read_given
 from specialized_heads.model.checkpoint import architecture_in, assemble, load, read_tensors, save
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
@@ -29,18 +29,18 @@ VOCABULARIES = ("bpe.source.model", "bpe.target.model")
 TOLERANCE = 1e-3  # largest difference of a logit; machines and versions of torch sum in different order
 
 
-def check_files(folder: Path, kept: Kept) -> None:
+def check_files(folder: Path, about: Given) -> None:
     """Raise a `UserError` if a file of the folder is missing or differs from its hash."""
-    for name, expected in kept.sha256.items():
+    for name, expected in about.sha256.items():
         path = folder / name
         if not path.is_file() or stage.file_hash(path) != expected:
             raise stage.UserError(f"{path}: missing or changed; restore the folder from the repository")
 
 
-def check_tokens(folder: Path, kept: Kept, tokens: dict[str, Path]) -> None:
+def check_tokens(folder: Path, about: Given, tokens: dict[str, Path]) -> None:
     """Raise a `UserError` if a split is not the one that the baseline was trained or evaluated on."""
     for split, path in tokens.items():
-        if stage.file_hash(path) != kept.tokens[split]:
+        if stage.file_hash(path) != about.tokens[split]:
             raise stage.UserError(
                 f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary must "
                 f"be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/studies/from_scratch.yaml)"
@@ -68,17 +68,17 @@ def check_logits(folder: Path, model: Transformer) -> None:
         )
 
 
-def load_kept(folder: Path) -> tuple[Kept, Transformer]:
-    """A kept baseline and its description, after all checks that need no corpus."""
-    kept = read_kept(folder)
-    check_files(folder, kept)
+def load_given(folder: Path) -> tuple[Given, Transformer]:
+    """A given baseline and its description, after all checks that need no corpus."""
+    about = read_given(folder)
+    check_files(folder, about)
     tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
     files = {"weights": folder / WEIGHTS, "like": folder / DESCRIPTION}
     remedy = "restore the folder from the repository"
-    architecture = architecture_in(files["like"], vars(kept), remedy=remedy)
+    architecture = architecture_in(files["like"], vars(about), remedy=remedy)
     model = assemble(architecture, tensors, **files, remedy=remedy).eval()
     check_logits(folder, model)
-    return kept, model
+    return about, model
 
 
 def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, records: Path) -> None:
@@ -99,10 +99,10 @@ def main(files: stage.Files) -> None:
     if files.given.name != DESCRIPTION:
         take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)
         return
-    kept, model = load_kept(folder)
-    check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
-    training = {**kept.settings, **kept.model_dump(include={"matmul_precision", "data_hash"})}
+    about, model = load_given(folder)
+    check_tokens(folder, about, {split: getattr(files, split) for split in SPLITS})
+    training = {**about.settings, **about.model_dump(include={"matmul_precision", "data_hash"})}
     save(model, files.output, training=training)
     with stage.atomic(files.records) as temporary:
         shutil.copyfile(folder / LOG, temporary)
-    stage.log.info("%s: %.1f hours of training on %s", folder, kept.hours, kept.machine)
+    stage.log.info("%s: %.1f hours of training on %s", folder, about.hours, about.machine)

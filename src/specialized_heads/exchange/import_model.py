@@ -1,6 +1,6 @@
-"""Stage: read a model of another project, or one exported by this one, with its tokenisers.
+"""Stages: read a model of another project, or one exported by this one, with its tokenisers; before that, `fetch` it from a hub.
 
-Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and kept
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and given
 baselines.
 """
 
@@ -9,14 +9,66 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.exchange import huggingface
-from specialized_heads.exchange.given import VOCABULARIES, load_kept
+from specialized_heads.exchange import huggingface, reading
+from specialized_heads.exchange.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
+from specialized_heads.exchange.given import VOCABULARIES, load_given
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
-from specialized_heads.experiment.kept import DESCRIPTION as KEPT
-from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
+from specialized_heads.experiment.given import DESCRIPTION as GIVEN
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
+
+WANTED = ("README.md", "*.json", "*.spm", "*.model", "vocab.txt")
+
+
+class Fetched(stage.Section):
+    model: str
+    revision: str | None
+
+
+@stage.command("output", settings=Fetched)
+def fetch(files: stage.Files, settings: Fetched) -> None:
+    """Fetch a model from the Hugging Face hub, once for all corpora that import it.
+
+    Weights are fetched as safetensors; a pickle is fetched only if there is nothing else, for `convert` to read. The card says
+    which commit was fetched, the licence, and the hash of each file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access
+    to private models.
+    """
+    try:
+        with stage.optional("models"):
+            from huggingface_hub import HfApi, snapshot_download
+    except stage.UserError as error:
+        raise stage.UserError(f"{settings.model}: there is no such folder; to fetch it from the hub: {error}") from None
+    folder: Path = files.output.parent
+    server = os.environ.get("HF_ENDPOINT")
+    try:
+        info = HfApi(endpoint=server).model_info(settings.model, revision=settings.revision)
+        names = [file.rfilename for file in info.siblings or ()]
+        weights = {reading.WEIGHTS, reading.INDEX} & set(names)
+        pickles = {reading.PICKLE, reading.PICKLE_INDEX} & set(names)
+        if not weights and not pickles:
+            raise stage.UserError(f"{settings.model}: has weights neither as safetensors nor as pickles of PyTorch")
+        if not weights:  # what was converted from pickles, perhaps of another commit
+            for path in folder.glob("model*.safetensors*"):
+                path.unlink()
+        patterns = [*WANTED, *(weights or pickles), "model-*.safetensors" if weights else "pytorch_model-*.bin"]
+        stage.log.info("fetching %s at %s", settings.model, info.sha)
+        snapshot_download(settings.model, revision=info.sha, local_dir=folder, allow_patterns=patterns, endpoint=server)
+    except stage.UserError:
+        raise
+    except Exception as error:  # of its HTTP library too, which differs between versions
+        reason = stage.one_line(str(error).strip().split("\n")[0])
+        said = f"there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason})"
+        remedy = "run again to resume, or fetch it elsewhere and name its folder in the configuration"
+        raise stage.UserError(f"{settings.model}: {said}; {remedy}") from None
+    fetched = [path for path in sorted(folder.iterdir()) if path.is_file() and path != files.output]
+    card = {
+        "name": settings.model,
+        "commit": info.sha,
+        "license": getattr(info.card_data, "license", None),
+        "sha256": {path.name: stage.file_hash(path) for path in fetched},
+    }
+    stage.write_json(files.output, card)
 
 
 class Settings(stage.Section):
@@ -40,10 +92,10 @@ def read_model(
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
         return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
-    if (folder / KEPT).is_file():
-        kept, model = load_kept(folder)
+    if (folder / GIVEN).is_file():
+        given, model = load_given(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
+        return model, Tokenisers(source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"])
     said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
     raise stage.UserError(f"{folder}: no model; it must hold {said}")
 

@@ -62,7 +62,6 @@ def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = 
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(stored, dict):
         raise ValueError("its content is no object")
@@ -112,7 +111,6 @@ def read_config(folder: Path, kinds: Collection[str]) -> Any:
 
 
 def read_tokenizer(folder: Path, **options: Any) -> Any:
-    """The tokenizer of a model, as transformers reads it."""
     with explained(folder, "tokeniser"):
         return library().AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, **options

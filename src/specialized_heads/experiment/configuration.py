@@ -34,10 +34,10 @@ FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".yaml", ".zip
 
 
 class Baseline(Section):
-    """A baseline that is given instead of trained: kept from another experiment, or imported from elsewhere."""
+    """A baseline that is not trained: given, by another experiment of this project, or imported from elsewhere."""
 
     model: str = Field(
-        description="kept: folder with one folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
+        description="given: folder with one folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
         "relative to the working directory or to the project"
     )
     revision: str | None = Field(None, description="branch, tag or commit of a model on the hub; null: the newest")
@@ -84,7 +84,6 @@ class Experiment(Section):
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """The classification tasks by name."""
         return self.classification.tasks if self.classification else {}
 
     @property

@@ -1,7 +1,8 @@
 """The figures and tables of the report: one row each, which says what draws it and where the report shows it.
 
-All read the five tables of the experiment (`experiment.tables`). To add one, write its functions and its row. The docstring of
-the module is the caption in the report or, in a module of several results, that of the function that draws it.
+All read the five tables of the experiment, `data/<table>.parquet`, which `report/gather.py` makes from the files of all models.
+To add a figure or table, write its functions and its row. The docstring of the module is the caption in the report or, in a
+module of several results, that of the function that draws it.
 """
 
 import ast
@@ -11,12 +12,97 @@ from typing import Any, NamedTuple
 
 import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.inputs import HEADS
-from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
-from specialized_heads.experiment.names import SCOPES, Target
-from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources
+from specialized_heads.experiment.inputs import HEADS, MODEL
+from specialized_heads.experiment.names import (
+    KINDS,
+    SCOPES,
+    TRAINED,
+    Run,
+    Target,
+    corpora,
+    emerging,
+    models,
+    paths,
+    runs,
+    tasks,
+    viewed,
+)
 
+TABLES = ("models", "heads", "logs", "ablation", "relations")
+LOG = MODEL + "log.jsonl"
+ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
+SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
+SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
+RELATIONS = "{corpus}/parses/relations.parquet"
+RELEVANCE = "{corpus}/relevance/{model}/seed{seed}."
 SPEED = "{corpus}/speed.seed{seed}.parquet"
+
+
+def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
+    """The files or folders of a table: patterns below the experiment's folder, and the models that each has one of."""
+    studies = list(experiment.studies)
+    match table:
+        case "models":
+            return {MODEL: runs(experiment, studies, *KINDS)}
+        case "heads":
+            return {HEADS: [*runs(experiment, corpora(experiment), "baseline", "pruned"), *emerging(experiment)]}
+        case "logs":
+            return {LOG: runs(experiment, studies, *TRAINED)}
+        case "ablation":
+            single = ablated(experiment, "single", "baseline")
+            systematic = ablated(experiment, "systematic", "checkpoint", "baseline")
+            return {ABLATION: single, SECOND: single, SYSTEMATIC: systematic}
+    return {RELATIONS: [Run(name, "baseline", experiment.seeds[0]) for name in corpora(experiment)]}
+
+
+def ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
+    """The models whose heads are ablated; `key`: single or systematic."""
+    studies = [*corpora(experiment, pruned=True), *tasks(experiment)]
+    return runs(experiment, [name for name in studies if getattr(experiment.for_corpus(name).ablation, key)], *kinds)
+
+
+def by_rule(experiment: Experiment) -> list[str]:
+    """The corpora whose baselines have their relevance by several rules."""
+    return [name for name in corpora(experiment) if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
+
+
+def table_files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
+    """The input files of a table."""
+    owners = sources(experiment, table)
+    match table:
+        case "models":
+            owners = {MODEL + name: owners[MODEL] for name in ("model.json", "score.json")}
+            owners |= sources(experiment, "logs") | {"{corpus}/baselines.json": tasks(experiment)}
+        case "heads":
+            baselines = runs(experiment, by_rule(experiment), "baseline")
+            owners |= {RELEVANCE + ending: baselines for ending in ("parquet", "json")}
+    return [path for pattern, models in owners.items() for path in paths(experiment, pattern, models)]
+
+
+def table_settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, Any]:
+    """What the stage needs to know of each file, and the columns that are the same in all rows of a corpus."""
+    same = {
+        name: {"title": study.title} | _facts(experiment, name, table) for name, study in experiment.studies.items()
+    }
+    files = {pattern: [tuple(run) for run in owners] for pattern, owners in sources(experiment, table).items()}
+    several = {"by_rule": by_rule(experiment)} if table == "heads" else {}
+    return {"table": table, "experiment": experiment.experiment, "corpora": same, "files": files} | several
+
+
+def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
+    """What figures and claims need to know of the configuration."""
+    if corpus in experiment.tasks:
+        second = "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
+        return {"second": second} if table == "ablation" else {}
+    values, shared = experiment.corpora[corpus], experiment.for_corpus(corpus)
+    match table:
+        case "models":
+            pair = values.model_dump(include={"source_language", "target_language"})
+            return {"source": values.source.kind} | pair | shared.decoding.model_dump()
+        case "ablation":
+            return {"second": "development set"}
+    return {}
+
 
 # Categories of the report, which sorts them, and the labels within each, as text.
 CLAIMS = "Claims"

@@ -4,14 +4,20 @@ A stage that does not need a file gets an empty list. Results are relative to th
 """
 
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
-from specialized_heads.experiment.models import Run, models, paths, viewed
-from specialized_heads.experiment.names import CONTROLS, Name, Target
+from specialized_heads.experiment.given import (
+    FILES,
+    given_file,
+    hub_models,
+    imported_files,
+    imported_folder,
+)
+from specialized_heads.experiment.names import CONTROLS, Name, Run, Target, models, paths, viewed
 from specialized_heads.experiment.sources import Dataset, glue_files
 from specialized_heads.stage import UserError, file_hash
 
@@ -61,12 +67,12 @@ def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_:
     return [f"{file}.json" if file in cards else file for file in files]
 
 
-def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, str]:
+def required(experiment: Experiment, *, resources: str, root: str) -> dict[str, str]:
     """The files that no rule makes, and the key that asks for each.
 
     Snakemake takes a result whose input is missing for an input itself, and would show results of another text.
     """
-    files: dict[str, str] = {}
+    files = dict.fromkeys(imported_files(experiment, root=root), "classification.model")
     for name, values in experiment.corpora.items():
         key, place = f"corpora.{name}", {"corpus": name, "resources": resources}
         files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
@@ -75,13 +81,8 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
         if imported_folder(experiment, name, root=root):
             files |= dict.fromkeys(imported_files(experiment, corpus=name, root=root), f"{key}.baseline")
         elif values.baseline:
-            for file in ("baseline.json", "model.safetensors", "bpe.source.model", "bpe.target.model"):
-                kept = [
-                    given_file(experiment, corpus=name, name=file, root=root, seed=str(n)) for n in experiment.seeds
-                ]
-                files |= dict.fromkeys(kept, f"{key}.baseline")
-    if experiment.classification and experiment.classification.model:
-        files |= dict.fromkeys(imported_files(experiment, root=root), "classification.model")
+            for seed, file in product(map(str, experiment.seeds), FILES):
+                files[given_file(experiment, corpus=name, name=file, root=root, seed=seed)] = f"{key}.baseline"
     made = {os.path.join(experiment.downloads.directory, f"{file}.json") for file in fetched(experiment)}
     made |= {str(folder / "card.json") for folder in hub_models(experiment, root=root)}
     return {path: key for path, key in files.items() if path not in made}
@@ -128,50 +129,6 @@ def stanza_lists(experiment: Experiment) -> list[str]:
     directories = dict.fromkeys(each["directory"] for each in pipelines if each["directory"] and not each["download"])
     lists = [Path(directory).expanduser() / "resources.json" for directory in directories]
     return [file_hash(path) for path in lists if path.is_file()]
-
-
-def given_file(
-    experiment: Experiment, /, *, corpus: str, name: str, root: str, seed: str | None = None, **_: str
-) -> str:
-    """A file of the baseline that a corpus is given; `root` is the project's folder. Vocabularies do not depend on the seed."""
-    if imported_folder(experiment, corpus, root=root):
-        return f"results/{experiment.experiment}/{corpus}/imported/{name.replace('baseline', 'model')}"
-    number = experiment.seeds[0] if seed is None else int(seed)
-    return str(given_folder(experiment, corpus, number, root=root) / name)
-
-
-def imported_file(experiment: Experiment, /, *, corpus: str, name: str, root: str, **_: str) -> list[str]:
-    """A file of an imported model; none if the baseline of the corpus is not imported."""
-    imported = imported_folder(experiment, corpus, root=root)
-    return [given_file(experiment, corpus=corpus, name=name, root=root)] if imported else []
-
-
-def imported_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
-    """The files of the model that a corpus imports, or of the BERT of all tasks; for one on the hub the card of its download."""
-    folder = imported_folder(experiment, corpus, root=root) if corpus else bert_folder(experiment, root=root)
-    assert folder
-    if folder in hub_models(experiment, root=root):
-        return [str(folder / "card.json")]
-    kinds = (".json", ".safetensors", ".model", ".spm", ".txt")
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in kinds)
-
-
-def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
-    """Name and revision of each model that is fetched from the hub, by its folder."""
-    bert = experiment.classification
-    given: list[tuple[Any, Path | None]] = [(bert, bert_folder(experiment, root=root))] if bert and bert.model else []
-    for corpus, values in experiment.corpora.items():
-        given += [(values.baseline, imported_folder(experiment, corpus, root=root))] if values.baseline else []
-    return {
-        folder: {"name": each.model, "revision": each.revision}
-        for each, folder in given
-        if folder == hub_folder(experiment, each.model, each.revision)
-    }
-
-
-def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:
-    """What to fetch from the hub into the folder `name`."""
-    return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
 
 
 def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:

@@ -1,48 +1,136 @@
-"""The settings of every stage, as far as they follow from the configuration: exactly what affects its results.
+"""What a job depends on beside its files: the code of its stage, and its settings, which follow from the configuration.
 
-Each function takes the experiment and the wildcards of a job by name, and returns what the stage's `--settings` holds.
+Settings are exactly what affects results. Their keys are the fields of the class of settings in the stage's module. A key that is
+one of the configuration, of the corpus or of the job (a wildcard of its paths) has this value, and nothing else has to name it.
+The functions here compute the others, and those that differ from the configuration; they take the experiment and the wildcards by
+name.
+
+Modules of stages are not imported, but read: they need torch, which takes seconds to load and is missing where Snakemake runs
+alone.
 """
 
+import ast
+import hashlib
 import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+import specialized_heads
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
 from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.given import imported_folder
 from specialized_heads.experiment.inputs import stanza_models
-from specialized_heads.experiment.kept import bert_folder, imported_folder
-from specialized_heads.experiment.models import viewed
-from specialized_heads.experiment.names import Name, Target
+from specialized_heads.experiment.names import Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
+from specialized_heads.stage import file_hash
 
 Settings = dict[str, Any]
+JSON = TypeAdapter(Settings)
+PACKAGE = Path(specialized_heads.__file__).parent
+# Results depend on the configuration through the settings of their stages alone: an edit of the modules that define its keys
+# changes nothing.
+CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", "sections.py")]
 
 
-def _keys(*names: str) -> Callable[..., Settings]:
-    """The settings of a stage that are keys of a corpus."""
-    return lambda experiment, /, *, corpus, **_: experiment.corpora[corpus].model_dump(include=set(names))
+@cache
+def code(*modules: str, data: tuple[str, ...] = ()) -> str:
+    """SHA-256 of the names and contents of all source files of a stage's modules, such as `pruning.prune`.
+
+    `data`: names of other files that it reads, beside the first module.
+    """
+    files = {file for module in modules for file in files_of(module)}
+    files |= {PACKAGE.joinpath(*modules[0].split(".")[:-1], name) for name in data}
+    total = hashlib.sha256()
+    for file in sorted(files):
+        total.update(f"{file.relative_to(PACKAGE).as_posix()} {file_hash(file)}\n".encode())
+    return total.hexdigest()
 
 
-LANGUAGES = ("source_language", "target_language")
-languages, raw = _keys(*LANGUAGES), _keys("source", *LANGUAGES)
-clean, split = _keys("filters"), _keys("split")
+def files_of(module: str) -> list[Path]:
+    """The source files that a module (`pruning.prune`) consists of, found by following its imports."""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        file = _file(waiting.pop())
+        if file not in found and file not in CONFIGURATION and file.exists():
+            found.add(file)
+            waiting += [part for source, name, _ in _imports(file) for part in (source, f"{source}.{name}".strip("."))]
+    if not found:
+        raise ValueError(f"there is no module {module}")
+    return sorted(found)
 
 
-def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return _sections(experiment, corpus, "vocabulary") | languages(experiment, corpus=corpus)
+def _file(module: str) -> Path:
+    path = PACKAGE.joinpath(*module.split(".")) if module else PACKAGE
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def tokens(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return _preprocess(experiment, corpus) | languages(experiment, corpus=corpus)
+@cache
+def _body(file: Path) -> list[ast.stmt]:
+    return ast.parse(file.read_text(encoding="utf-8")).body
 
 
-def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
-    """Training of the baseline, with the updates whose weights are kept."""
+@cache
+def _imports(file: Path) -> list[tuple[str, str, str]]:
+    """What a source file imports of the package: a module below the package's folder, a name in it, and the name here."""
+    nodes = [node for statement in _body(file) for node in ast.walk(statement) if isinstance(node, ast.ImportFrom)]
+    return [
+        (str(node.module).removeprefix(PACKAGE.name).removeprefix("."), alias.name, alias.asname or alias.name)
+        for node in nodes
+        if (node.module or "").partition(".")[0] == PACKAGE.name
+        for alias in node.names
+    ]
+
+
+def keys_of(stage: str) -> list[str]:
+    """The keys of the settings of a stage (`training.train`, `classification.tasks examples`): the fields of their class."""
+    module, function = [*stage.split(), "main"][:2]
+    (main,) = [node for node in _body(_file(module)) if isinstance(node, ast.FunctionDef) and node.name == function]
+    given = [keyword for call in main.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
+    classes = [ast.unparse(keyword.value) for keyword in given if keyword.arg == "settings"]
+    return [field for name in classes for field in _fields(module, name)]
+
+
+def _fields(module: str, name: str) -> list[str]:
+    """The fields of a class that a module of the package defines or imports, those of its bases included."""
+    for node in _body(_file(module)):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            inherited = [field for base in node.bases for field in _fields(module, ast.unparse(base))]
+            return inherited + [ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)]
+    first, _, rest = name.partition(".")  # `Parser`, or `scores.ScoreSettings`
+    for source, theirs, ours in _imports(_file(module)):
+        if ours == first:
+            return _fields(f"{source}.{theirs}".strip("."), rest) if rest else _fields(source, theirs)
+    return []
+
+
+def settings(stage: str, compute: Callable[..., Settings] | None = None) -> Callable[..., Settings]:
+    """A function that returns the settings of a job of a stage; `compute` returns those that have no value of this name."""
+    keys = keys_of(stage)
+
+    def of_job(experiment: Experiment, /, **job: Any) -> Settings:
+        values = experiment.for_corpus(job["corpus"]) if "corpus" in job else experiment
+        found = dict(values) | {"preprocess": values.vocabulary.preprocess}
+        found |= dict(experiment.studies[job["corpus"]]) if "corpus" in job else {}
+        found |= job | ({"seed": int(job["seed"])} if "seed" in job else {})
+        computed = compute(experiment, **job) if compute else {}
+        if unknown := computed.keys() - set(keys):
+            raise ValueError(f"{stage} has no settings {', '.join(sorted(unknown))}")
+        found |= computed
+        return JSON.dump_python({key: found[key] for key in keys if key in found}, mode="json")
+
+    return of_job
+
+
+def baseline(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    """The updates of the baseline's training whose weights are kept."""
     values = experiment.for_corpus(corpus)
     ablated = values.ablation.moments if experiment.corpora[corpus].prune else []
-    moments = sorted({*ablated, *values.heads.checkpoints})
-    sections = _sections(experiment, corpus, "vocabulary", "model", "training")
-    return sections | _job(experiment, seed) | {"moments": moments}
+    return {"moments": sorted({*ablated, *values.heads.checkpoints})}
 
 
 def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
@@ -62,67 +150,59 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
     pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(corpus).pruning
     gates = pruning.model_dump(include={"gate_learning_rate", "gate_seed"})
     gates |= {"lam": aim.lam, "target_heads": aim.heads}
-    return _fine_tuning(experiment, corpus, scope) | _draws(experiment, Name("pruned", scope, aim), seed) | gates
+    return gates | _fine_tuning(experiment, corpus) | _own_seed("pruned", scope, target, seed)
 
 
 def finetune(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, target: str, seed: str, **_: str
 ) -> Settings:
-    model = Name("finetuned", scope, Target.parse(target), criterion)
-    return _fine_tuning(experiment, corpus, scope) | _draws(experiment, model, seed)
+    return _fine_tuning(experiment, corpus) | _own_seed("finetuned", scope, target, seed, criterion=criterion)
 
 
-def _fine_tuning(experiment: Experiment, corpus: str, scope: str) -> Settings:
+def _fine_tuning(experiment: Experiment, corpus: str) -> Settings:
     """The baseline's training with the schedule that `pruning` gives it."""
     values = experiment.for_corpus(corpus)
     dropout = DROPOUT if corpus in experiment.tasks else values.model.dropout
-    return {"scope": scope, "dropout": dropout, "training": _logged(values.fine_tuning())}
+    return {"dropout": dropout, "training": _logged(values.fine_tuning())}
 
 
 def from_scratch(
-    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, evenly: bool = False, **_: str | bool
+    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, evenly: bool = False, **_: str
 ) -> Settings:
     """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
-    training = experiment.for_corpus(corpus).retraining().model_dump()
-    sections = _sections(experiment, corpus, "vocabulary", "model") | {"training": training, "evenly": evenly}
-    model = Name("count" if evenly else "scratch", scope, Target.parse(target))
-    return sections | _draws(experiment, model, seed)
+    training = experiment.for_corpus(corpus).retraining()
+    return {"training": training} | _own_seed("count" if evenly else "scratch", scope, target, seed)
 
 
 def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """The gates and the penalty of pruning in a training from scratch."""
     gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
-    training = {"training": _logged(experiment.for_corpus(corpus).retraining())}
-    return gates | training | _draws(experiment, Name("regularised", scope, Target.parse(target)), seed)
+    training = _logged(experiment.for_corpus(corpus).retraining())
+    return gates | {"training": training} | _own_seed("regularised", scope, target, seed)
 
 
-def _logged(training: Training) -> Settings:
+def _logged(training: Training) -> Training:
     """A training whose log shows how gates move: at least twenty lines, if there are as many updates."""
-    return training.model_dump() | {"log_every": min(training.log_every, max(1, training.updates // 20))}
+    return training.model_copy(update={"log_every": min(training.log_every, max(1, training.updates // 20))})
 
 
-def cut(experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, seed: str, **_: str) -> Settings:
+def _own_seed(kind: str, scope: str, target: str, seed: str, *, criterion: str = "") -> Settings:
+    """The seed of a model that has draws of its own."""
+    return {"seed": Name(kind, scope, Target.parse(target), criterion).own_seed(int(seed))}
+
+
+def cut(experiment: Experiment, /, *, criterion: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    return {"criterion": criterion, "scope": scope, "column": columns.get(criterion, criterion), "seed": int(seed)}
+    return {"column": columns.get(criterion, criterion)}
 
 
-def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    """What affects a translation and its score."""
-    return _sections(experiment, corpus, "decoding") | score(experiment, corpus=corpus) | {"device": experiment.device}
+def translation(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:
+    return {"language": experiment.corpora[corpus].target_language}
 
 
-def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].target_language}
-
-
-def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
-    """`alone`: also with each head alone in its layer."""
-    return translate(experiment, corpus=corpus) | {"alone": alone}
-
-
-def prune_systematically(experiment: Experiment, /, *, corpus: str, model: str, **_: str) -> Settings:
+def systematic(experiment: Experiment, /, *, corpus: str, model: str, **_: str) -> Settings:
     """By type too, but not of checkpoints."""
-    return translate(experiment, corpus=corpus) | {"by_type": model == "baseline"}
+    return translation(experiment, corpus=corpus) | {"by_type": model == "baseline"}
 
 
 def parser_models(experiment: Experiment, /, **_: str) -> Settings:
@@ -138,24 +218,33 @@ def relations(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return {"relations": experiment.for_corpus(corpus).heads.relations}
 
 
-def device(experiment: Experiment, /, **_: str) -> Settings:
-    return {"device": experiment.device}
-
-
-def relevance(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
+def relevance(experiment: Experiment, /, *, corpus: str, model: str, **_: str) -> Settings:
     """By the first rule and, for the table that compares them on the baselines, by all others there."""
     heads = experiment.for_corpus(corpus).heads
     rules = heads.relevance_rules if model == "baseline" else heads.relevance_rules[:1]
-    return {"rules": rules, "predictions": heads.relevance_predictions} | _job(experiment, seed)
+    return {"rules": rules, "predictions": heads.relevance_predictions}
 
 
 # The keys of the section `heads` that functions depend on.
 FUNCTION_KEYS = {"relations", "rare_cutoff"}
 
 
-def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+def analyse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     heads = experiment.for_corpus(corpus).heads.model_dump(include=FUNCTION_KEYS)
-    return {"heads": heads} | _text(experiment, corpus) | _job(experiment, seed)
+    return {"heads": heads, "language": experiment.corpora[corpus].source_language}
+
+
+def view(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    sentences = experiment.for_corpus(corpus).heads.viewer_sentences
+    return {"sentences": sentences, "language": experiment.corpora[corpus].source_language}
+
+
+def view_index(experiment: Experiment, /, **_: str) -> Settings:
+    entries = [
+        {"title": experiment.corpora[corpus].title, "model": model, "page": f"{corpus}/{model}/seed{seed}.html"}
+        for corpus, model, seed in viewed(experiment)
+    ]
+    return {"entries": entries}
 
 
 def bert_of(experiment: Experiment) -> Classification:
@@ -172,38 +261,31 @@ def pretrain(experiment: Experiment, /, **_: str) -> Settings:
     """One model is pre-trained for all seeds, with the first."""
     bert = bert_of(experiment)
     sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"}) | {"dropout": DROPOUT}
-    training = {"training": bert.pretraining.model_dump(), "longest": bert.max_length}
-    return sizes | training | _job(experiment, str(experiment.seeds[0]))
+    return sizes | {"training": bert.pretraining, "longest": bert.max_length, "seed": experiment.seeds[0]}
 
 
 def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
-    folder = os.path.relpath(bert_folder(experiment, root=root))
+    folder = os.path.relpath(str(imported_folder(experiment, root=root)))
     return {"folder": folder, "longest": bert_of(experiment).max_length}
 
 
-def examples(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    source = experiment.tasks[corpus].source.model_dump()
-    return {"source": source, "pretrained_here": bert_of(experiment).model is None}
+def examples(experiment: Experiment, /, **_: str) -> Settings:
+    return {"pretrained_here": bert_of(experiment).model is None}
 
 
 def task_tokens(experiment: Experiment, /, **_: str) -> Settings:
     return {"longest": bert_of(experiment).max_length}
 
 
-def classifier(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+def classifier(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     """Fine-tuning of the pre-trained model, with the updates whose weights are kept."""
-    values = experiment.for_corpus(corpus)
-    return {
-        "labels": len(experiment.tasks[corpus].source.labels),
-        "dropout": DROPOUT,
-        "training": values.training.model_dump(),
-        "moments": sorted(values.ablation.moments),
-    } | _job(experiment, seed)
+    moments = sorted(experiment.for_corpus(corpus).ablation.moments)
+    return {"labels": len(experiment.tasks[corpus].source.labels), "dropout": DROPOUT, "moments": moments}
 
 
-def task_score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+def task_score(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:
     precision = experiment.for_corpus(corpus).training.precision
-    return {"metric": experiment.tasks[corpus].source.metric, "device": experiment.device, "precision": precision}
+    return {"metric": experiment.tasks[corpus].source.metric, "precision": precision}
 
 
 def task_baselines(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -211,51 +293,5 @@ def task_baselines(experiment: Experiment, /, *, corpus: str, **_: str) -> Setti
     return {"metric": source.metric, "labels": len(source.labels)}
 
 
-def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
-    return task_score(experiment, corpus=corpus) | {"alone": alone}
-
-
 def task_speed(experiment: Experiment, /, **_: str) -> Settings:
-    return {"batches": SPEED, "device": experiment.device}
-
-
-def view(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
-    sentences = experiment.for_corpus(corpus).heads.viewer_sentences
-    page = {"sentences": sentences, "title": experiment.corpora[corpus].title, "model": model}
-    return page | _text(experiment, corpus) | _job(experiment, seed)
-
-
-def view_index(experiment: Experiment, /, **_: str) -> Settings:
-    entries = [
-        {"title": experiment.corpora[corpus].title, "model": model, "page": f"{corpus}/{model}/seed{seed}.html"}
-        for corpus, model, seed in viewed(experiment)
-    ]
-    return {"experiment": experiment.experiment, "entries": entries}
-
-
-def export(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
-    name = {"experiment": experiment.experiment, "corpus": corpus, "model": model, "seed": int(seed)}
-    return name | _sections(experiment, corpus, "decoding") | tokens(experiment, corpus=corpus)
-
-
-def _sections(experiment: Experiment, corpus: str, *sections: str) -> Settings:
-    """Whole sections of the configuration as it holds for a corpus."""
-    return experiment.for_corpus(corpus).model_dump(include=set(sections))
-
-
-def _job(experiment: Experiment, seed: str) -> Settings:
-    return {"seed": int(seed), "device": experiment.device}
-
-
-def _draws(experiment: Experiment, model: Name, seed: str) -> Settings:
-    """As `_job`, for a model with draws of its own."""
-    return _job(experiment, seed) | {"seed": model.own_seed(int(seed))}
-
-
-def _preprocess(experiment: Experiment, corpus: str) -> Settings:
-    return {"preprocess": experiment.for_corpus(corpus).vocabulary.preprocess}
-
-
-def _text(experiment: Experiment, corpus: str) -> Settings:
-    """How the source side is read."""
-    return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].source_language}
+    return {"batches": SPEED}

@@ -17,6 +17,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.names import TRAINED, columns
+from specialized_heads.heads.functions import BY_NAME, LEAST_ARCS, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
 
@@ -34,6 +35,8 @@ COLUMNS = {
     "relations": ["relation", "direction"],
 }  # fmt: skip
 COMMENT = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"
+# Columns that are the same in all rows of a table: when a head is syntactic.
+SAME = {"relations": {"least_arcs": LEAST_ARCS, "syntactic_margin": BY_NAME[SYNTACTIC].threshold}}
 BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
 
 
@@ -134,7 +137,12 @@ def rows_of(settings: Settings, results: Path, pattern: str, owner: tuple[str, s
             frame = read_table(path).to_pandas()
     if settings.table == "heads" and name == "baseline" and corpus in settings.by_rule:
         frame = with_rules(frame, results / corpus / "relevance" / name / f"seed{seed}.parquet")
-    keys = {"experiment": settings.experiment, "corpus": corpus} | settings.corpora[corpus] | of_model
+    keys = (
+        {"experiment": settings.experiment, "corpus": corpus}
+        | settings.corpora[corpus]
+        | SAME.get(settings.table, {})
+        | of_model
+    )
     # A record of a training has its own update.
     return frame.assign(**{key: value for key, value in keys.items() if key not in frame})
 

@@ -2,9 +2,9 @@
 
 A pruned model has a smaller weight file. The description records the languages, the preprocessing and the beam search.
 Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
-folder from an unknown source can be wrong but not harmful. Kept baselines (`exchange.given`) load in the same way.
+folder from an unknown source can be wrong but not harmful. Given baselines (`exchange.given`) load in the same way.
 
-    from specialized_heads.export import load_exported
+    from specialized_heads.exchange.export import load_exported
     translator = load_exported("path/to/folder")
     translator("A sentence.")
 """
@@ -24,7 +24,8 @@ from specialized_heads.corpus.bpe import BOS, EOS, OURS, PAD, UNKNOWN, encode_id
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.exchange import given
-from specialized_heads.experiment import kept
+from specialized_heads.experiment.given import DESCRIPTION as GIVEN
+from specialized_heads.experiment.given import read_given
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_from, load_on, shapes
@@ -49,7 +50,7 @@ echo "A sentence." | specialized-heads translate PATH/OF/THIS/FOLDER
 or in Python:
 
 ```python
-from specialized_heads.export import load_exported
+from specialized_heads.exchange.export import load_exported
 translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
@@ -92,7 +93,7 @@ class Card(Settings):
     architecture: Architecture
     parameters: int
     bytes: int  # of the weight file
-    scores: Scores | None  # None: a kept baseline
+    scores: Scores | None  # None: a given baseline
     data_hash: str  # of the training and development data
     sha256: dict[str, str]  # of the other files
 
@@ -151,14 +152,14 @@ class Translator:
 
 
 def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None = None) -> Translator:
-    """Read an exported model or a kept baseline; a `UserError` if a file is missing, damaged, or not as described.
+    """Read an exported model or a given baseline; a `UserError` if a file is missing, damaged, or not as described.
 
     `device`: auto, cpu or cuda. `beam`: hypotheses per sentence; None: as in the experiment.
     """
     folder = Path(folder)
-    if _is_kept(folder):
+    if _is_given(folder):
         card, vocabularies = read_card(folder), given.VOCABULARIES
-        model = given.load_kept(folder)[1].to(choose_device(device))
+        model = given.load_given(folder)[1].to(choose_device(device))
     else:
         card, vocabularies = check_files(folder), (SOURCE, TARGET)
         model = load_on(folder / WEIGHTS, device)
@@ -184,14 +185,14 @@ def check_files(folder: Path) -> Card:
 
 
 def read_card(folder: Path) -> Card:
-    """Read and validate the description of an exported model or a kept baseline; anything else is a `UserError`."""
+    """Read and validate the description of an exported model or a given baseline; anything else is a `UserError`."""
     path = folder / DESCRIPTION
     if not folder.is_dir():
         raise stage.UserError(f"{folder}: no such folder")
-    if _is_kept(folder):
-        return _kept_card(folder)
+    if _is_given(folder):
+        return _given_card(folder)
     if not path.exists():
-        said = "no such file; name the folder of a model that the rule `export` made, or of one kept baseline"
+        said = "no such file; name the folder of a model that the rule `export` made, or of one given baseline"
         raise stage.UserError(f"{path}: {said} (`specialized-heads analyse` reads published models)")
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
@@ -209,13 +210,13 @@ def _without_former(values: Any) -> Any:
     return {key: _without_former(value) for key, value in values.items() if key not in FORMER or FORMER[key] != value}
 
 
-def _is_kept(folder: Path) -> bool:
-    return not (folder / DESCRIPTION).exists() and (folder / kept.DESCRIPTION).is_file()
+def _is_given(folder: Path) -> bool:
+    return not (folder / DESCRIPTION).exists() and (folder / GIVEN).is_file()
 
 
-def _kept_card(folder: Path) -> Card:
-    """What a kept baseline says of itself; its scores are not kept."""
-    about = kept.read_kept(folder)
+def _given_card(folder: Path) -> Card:
+    """The description of a given baseline, which has no scores."""
+    about = read_given(folder)
     try:
         architecture = architecture_from(about.architecture)
         return Card(
@@ -237,7 +238,7 @@ def _kept_card(folder: Path) -> Card:
             sha256=about.sha256,
         )
     except (KeyError, TypeError, ValueError, OSError) as error:
-        problem = f"{folder / kept.DESCRIPTION}: not the description of this folder ({stage.one_line(error)})"
+        problem = f"{folder / GIVEN}: not the description of this folder ({stage.one_line(error)})"
         raise stage.UserError(f"{problem}; restore the folder from the repository") from None
 
 
