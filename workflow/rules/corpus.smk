@@ -19,7 +19,7 @@ use rule stage as corpus_raw with:
             "corpus.pairs", f"corpus.readers.{experiment.corpora[w.corpus].source.reader.partition('.')[0]}"
         ),
         flags=corpus_flags,
-        settings=settings("corpus.raw"),
+        settings=settings("corpus.pairs"),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
 
