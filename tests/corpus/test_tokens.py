@@ -106,11 +106,3 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path, made: Callable[..., P
         path.unlink()
         with pytest.raises(UserError, match=f"{path.name}: (no such file|missing)"):
             load(path)
-
-
-def test_special_tokens_that_are_none_are_an_error_that_names_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "special.json"
-    for text, said in (('{"eos": -1}', "eos: "), ('{"end": 2}', "end: "), ("[]", "")):
-        path.write_text(text)
-        with pytest.raises(UserError, match=rf"special\.json: not special tokens \({said}.*delete it"):
-            tokens.read_special(path)

@@ -34,8 +34,8 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(f"{RU}/corpus/raw.parquet", cut, f"{RU}/logs/corpus_clean.log"),
-    Fault(f"{RU}/corpus/bpe.source.model", one_bit, f"{RU}/logs/tokens_dev.log"),
-    Fault(f"{RU}/corpus/tokens/dev.safetensors", one_bit, f"{RU}/logs/relevance_baseline_seed1.log"),
+    Fault(f"{RU}/corpus/bpe.source.model", cut, f"{RU}/logs/tokens_dev.log"),
+    Fault(f"{RU}/corpus/tokens/dev.safetensors", cut, f"{RU}/logs/relevance_baseline_seed1.log"),
     Fault(f"{MODEL}/model.safetensors", one_bit, f"{RU}/logs/translate_baseline_seed1.log"),
     Fault(f"{MODEL}/model.json", cut, f"{RU}/logs/translate_baseline_seed1.log"),
     Fault(f"{MODEL}/translation.txt", last_line_lost, f"{RU}/logs/score_baseline_seed1.log"),

@@ -157,7 +157,6 @@ _letters = _Letters()
 
 
 def sentence_key(text: str) -> str:
-    """The key of a sentence."""
     folded = text.replace("İ", "i").replace("ı", "i").casefold()
     return " ".join(folded.translate(_letters).split()) or text
 

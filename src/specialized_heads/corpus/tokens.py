@@ -19,25 +19,14 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from specialized_heads.corpus.bpe import OURS, SpecialTokens, encode_ids, load_bpe
 from specialized_heads.corpus.pairs import SIDES, read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    atomic,
-    command,
-    disk_errors,
-    first_line,
-    log,
-    progress,
-    read_json,
-)
+from specialized_heads.stage import Files, Section, UserError, atomic, command, disk_errors, log, progress, read_json
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets")
 
@@ -151,18 +140,10 @@ def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
     return pieces
 
 
-def read_special(path: Path) -> SpecialTokens:
-    """The special tokens of an imported model."""
-    try:
-        return TypeAdapter(SpecialTokens).validate_python(read_json(path))
-    except ValidationError as error:
-        raise UserError(f"{path}: not special tokens ({first_line(error)}); delete it and run again") from None
-
-
 @command("text", "source-model", "target-model", "output", optional=("special",), settings=Settings)
 def main(files: Files, settings: Settings) -> None:
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    special = read_special(files.special) if files.special else OURS
+    special = TypeAdapter(SpecialTokens).validate_python(read_json(files.special)) if files.special else OURS
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:

@@ -129,11 +129,11 @@ class TextSource(Section):
     kind: str
 
     def files(self, resources: str) -> list[str]:
-        """The files that are there already, in the order that the reader expects; `resources` has embedded corpora."""
+        """The files that are there already, in the order that its reader expects; embedded corpora are in `resources`."""
         return []
 
     def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
-        """Or the files that are fetched, or placed by hand in the folder of downloads, in that order.
+        """The files that are fetched, or placed by hand in the folder of downloads, in that order; a kind has these or `files`.
 
         An unknown dataset, or one in languages other than the corpus's, is a `UserError`.
         """

@@ -28,7 +28,7 @@ from specialized_heads.stage import Files, UserError, command, file_hash, log, r
 from specialized_heads.tables import read_columns
 
 COLUMNS = 10
-MANY_MISSING = 0.1  # share of the sentences
+MANY_MISSING = 0.1  # share of the sentences that may have no tree before it is warned of
 LEAST = 0.1  # share of the sentences that must have a tree in the file, which otherwise is of another text
 NUMBER = re.compile(r"(\d{1,9})(?:(-|\.)(\d{1,9}))?")
 HEAD = re.compile(r"\d{1,9}")
