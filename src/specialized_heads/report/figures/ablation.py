@@ -39,17 +39,8 @@ ALONE_CAPTION = (
     "bootstrap; for every seed). {paper}"
 )
 ALONE_KEYS = ["corpus", "type", "layer"]
-ALONE_COLUMNS = [
-    *ALONE_KEYS,
-    "seeds",
-    "heads",
-    "head",
-    "bleu_full",
-    *with_ends("delta"),
-    "delta_sd",
-    "p_value",
-    "metric",
-]
+ALONE_COLUMNS = [*ALONE_KEYS, "seeds", "heads", "head", "bleu_full", *with_ends("delta")]
+ALONE_COLUMNS += ["delta_sd", "p_value", "metric"]
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 SYSTEMATIC_KEYS = ["corpus", "what", "removed", "heads"]
 SYSTEMATIC_COLUMNS = [*SYSTEMATIC_KEYS, "share", "seeds", *with_ends("bleu", "delta"), "p_value"]

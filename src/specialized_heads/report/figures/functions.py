@@ -213,9 +213,7 @@ def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]
         by_update, look = curve.groupby("update")["value"], looks[name]
         mean = by_update.mean()
         axes.plot(mean.index, mean, **look)
-        axes.fill_sweep.between(
-            mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0
-        )
+        axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0)
     for threshold in points["threshold"].dropna().unique():
         axes.axhline(threshold, **style.PAPER_LINE)
     axes.set_xscale("log")
