@@ -141,7 +141,9 @@ def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(experi
     paper = load(experiment.model_dump() | {"corpora": corpora | {"a": corpora["a"] | lower}})
     pair = {"source_language": "en", "target_language": "fr"}
     assert SETTINGS["tokens"](paper, **JOB) == pair | {"preprocess": "paper"}
-    cut = stages.settings("pruning.criteria cut", stages.cut)(experiment, **JOB, criterion="gates", scope="all", target="heads2")
+    cut = stages.settings("pruning.criteria cut", stages.cut)(
+        experiment, **JOB, criterion="gates", scope="all", target="heads2"
+    )
     assert cut == {"criterion": "gates", "scope": "all", "column": None, "seed": 3}
     with pytest.raises(ValueError, match="corpus.tokens has no settings moments"):
         stages.settings("corpus.tokens", stages.baseline)(experiment, **JOB)
