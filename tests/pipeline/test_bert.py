@@ -66,7 +66,7 @@ def test_capitals_without_a_word_about_case_stop_the_workflow(project: Workflow)
     workflow = project.configured({"experiment": "cased", "classification": {"model": str(folder), "tasks": tasks}})
     imported = "results/cased/bert/imported/vocabulary.json"
     run = workflow.run(imported)
-    said = f"{folder / 'vocab.txt'}: no file says whether text is put into lower case, but the vocabulary has capitals"
+    said = "models/cased/vocab.txt: no file says whether text is put into lower case, but the vocabulary has capitals"
     assert run.status != 0 and said in run.printed and not (project.root / imported).exists()
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
     assert workflow.run(imported).status == 0
