@@ -129,7 +129,7 @@ def notes(rows: pd.DataFrame) -> list[str]:
     for corpus, same in untested.groupby("corpus", sort=False):
         reasons = same.groupby("reason", sort=False)["claim"].agg(list)
         for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
-            lines.append(f"Not testable on {corpus}, because {reason}: {', '.join(names)}.")
+            lines.append(f"Not testable on {corpus}: {reason} ({', '.join(names)}).")
     return lines
 
 
