@@ -2,14 +2,16 @@
 
 import os
 import pty
+import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from small import WORDS
+from small import ENVIRONMENT, WORDS
 
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange import analyse as analysis
 from specialized_heads.exchange.analyse import analyse, summary
 from specialized_heads.stage import UserError, read_json
@@ -54,6 +56,22 @@ def test_the_sentences_and_relations_of_trees_are_analysed(exported: Path, tmp_p
             analyse(exported, None, tmp_path / "out", **wrong)
     with pytest.raises(UserError, match="--text: missing"):
         analyse(exported, None, tmp_path / "out")
+
+
+def test_the_case_of_text_is_left_to_the_tokeniser_of_a_published_model(saved, tmp_path: Path) -> None:
+    """By the command, of a model without tokenizer_config.json: the ids are those of transformers."""
+    published = pytest.importorskip("published")
+    folder, lines = saved(published.marian()), [*TEXTS, *map(str.title, TEXTS)]
+    published.write_tokeniser(folder, {"source": lines, "target": lines})
+    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    options = [folder, "--text", tmp_path / "text.txt", "--translations", tmp_path / "text.txt", "--device", "cpu"]
+    command = [sys.executable, "-m", "specialized_heads.cli", "analyse", *options, "--output", tmp_path / "out"]
+    subprocess.run([*map(str, command)], env=ENVIRONMENT, check=True)
+    read = load_tokens(tmp_path / "out" / "tokens.safetensors")
+    theirs = published.transformers.AutoTokenizer.from_pretrained(folder)
+    assert not (folder / "tokenizer_config.json").exists()
+    assert [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))] == theirs(lines)["input_ids"]
+    assert theirs(lines[20:])["input_ids"] != theirs(TEXTS)["input_ids"]
 
 
 def test_a_model_of_lower_case_tokens_is_given_them(lower: Path, text: Path, tmp_path: Path, monkeypatch) -> None:

@@ -19,7 +19,7 @@ STUDIES = ("pruning", "long_pruning", "long_pruning_en_fr", "control", "equal_de
 GIVEN = ("config.yaml", *(f"config/studies/{name}.yaml" for name in STUDIES[:3]))
 TRAINED = (
     *(f"config/studies/{name}.yaml" for name in STUDIES[3:]),
-    *(f"config/{name}.yaml" for name in ("local", "paper", "smoke")),
+    *(f"config/{name}.yaml" for name in ("first_try", "local", "paper", "smoke")),
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from engines import agrees
 from workflows import ENVIRONMENT, ROOT
 
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange.export_to import export_to
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.model.checkpoint import load
@@ -54,6 +55,13 @@ def test_an_imported_model_is_analysed_pruned_and_exported(project) -> None:
     assert {"import_model", "given_bpe", "given_baseline", "prune", "view_heads", "table"} <= run.rules
     assert not {"bpe", "train_baseline"} & run.rules
     results = project.root / "results" / "theirs"
+    # Nothing but the SentencePiece models decides about case, as in transformers.
+    assert not (folder / "tokenizer_config.json").exists()
+    theirs = published.transformers.AutoTokenizer.from_pretrained(folder)
+    read = load_tokens(results / CORPUS / "corpus/tokens/test.safetensors")
+    texts = pq.read_table(results / CORPUS / "corpus/test.parquet")["source"].to_pylist()
+    assert [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))] == theirs(texts)["input_ids"]
+    assert theirs(texts)["input_ids"] != theirs([text.lower() for text in texts])["input_ids"]
     heads = pq.read_table(results / CORPUS / "heads/baseline/seed1.parquet").to_pandas()
     assert len(heads) == 24
     assert heads["confidence"].between(0, 1).all()
@@ -63,7 +71,6 @@ def test_an_imported_model_is_analysed_pruned_and_exported(project) -> None:
     exported = f"{CORPUS}/export/pruned/encoder_heads3/seed1"
     run = workflow.run(f"results/theirs/{exported}/model.json")
     assert run.status == 0, run.printed
-    texts = pq.read_table(results / CORPUS / "corpus/test.parquet")["source"].to_pylist()
     for engine in ("ctranslate2", "hf"):
         export_to(results / exported, project.root / engine, to=engine)
         assert agrees(project.root / engine, texts, original=results / exported)

@@ -168,6 +168,8 @@ def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: E
     own = weak["claim"] == "baseline_wmt"
     assert weak.loc[own, "verdict"].tolist() == [Verdict.NOT_REPRODUCED]
     assert weak.loc[able & ~own, "reason"].str.contains("less than 5 BLEU").all()
+    [first, *_] = table.notes(weak)  # on the page
+    assert first.startswith("Not testable on a: the baseline has less than 5 BLEU (") and "few_cross" in first
 
 
 def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:

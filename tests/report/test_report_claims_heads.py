@@ -10,7 +10,7 @@ from claim_tables import ALL_TYPES, MEASURES, WHOLE, reason, seeds, values, verd
 from scipy.stats import sem, spearmanr, t
 
 from specialized_heads.report.claims import inference, of_heads, of_survival
-from specialized_heads.report.claims.claim import Verdict
+from specialized_heads.report.claims.claim import Verdict, judged, shown
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 FUNCTIONAL = [(1, 1), (1, 2), (1, 3), (1, 7), (2, 5), (2, 6), (3, 4)]  # encoder heads of the tables, as in conftest
@@ -310,6 +310,19 @@ def test_survival_is_compared_within_layers(evidence: Evidence) -> None:
     # Where no relation has enough arcs, syntactic heads have no function.
     sparse = MEASURES["specialised_survive"](replace(evidence, least_arcs=400))
     assert sparse.value != pytest.approx(measured.value)
+
+
+def test_a_claim_that_rests_on_one_head_says_so(evidence: Evidence) -> None:
+    place = evidence.heads["type"].eq("encoder") & evidence.heads["layer"].eq(1) & evidence.heads["head"].eq(1)
+    functions = [["positional"] if one else [] for one in place]
+    alone = replace(evidence, heads=evidence.heads.assign(functions=functions, relations=[[] for _ in functions]))
+    rows = judged([alone]).set_index("claim")
+    resting = ["relevance_functions", "relevance_given_confidence", "positional_confidence"]
+    resting += ["specialised_survive", "survive_given_confidence"]
+    assert rows.loc[resting, "note"].str.contains("rests on one head").all()
+    assert not judged([evidence])["note"].str.contains("rests on one head").any()
+    text = shown(rows.reset_index())
+    assert "1 head with a function" in set(text["n"]) and "1 positional head" in set(text["n"])
 
 
 SYNTACTIC = [place for place in FUNCTIONAL if place not in POSITIONAL]

@@ -4,6 +4,7 @@ One row per claim and corpus: the paper's value, ours with its interval and samp
 the verdict. Claims about pruning have a row for each corpus that is pruned.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,8 +140,8 @@ CAPTION = (
     f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
     f"and with {LEAST_BASELINES} or more its interval is Student's over them; intervals of BLEU are over sentences, the same "
     "for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. Claims that this "
-    "experiment cannot test are only in claims.csv, with the reason. Losses of a classifier by pruning are relative to what it "
-    "has learned: its score less that of the most frequent label."
+    "experiment cannot test are below the table, by reason. Losses of a classifier by pruning are relative to what it has "
+    "learned: its score less that of the most frequent label."
 )
 
 
@@ -218,6 +219,17 @@ def caption(rows: pd.DataFrame) -> str:
     return f"{CAPTION} {'; '.join(counts)}."
 
 
+def notes(rows: pd.DataFrame) -> list[str]:
+    """Why claims cannot be tested, with their names: a line for each corpus and reason, the most common reasons first."""
+    untested = rows[rows["verdict"] == Verdict.NOT_TESTABLE]
+    lines = []
+    for corpus, same in untested.groupby("corpus", sort=False):
+        reasons = same.groupby("reason", sort=False)["claim"].agg(list)
+        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+            lines.append(f"Not testable on {corpus}: {reason} ({', '.join(names)}).")
+    return lines
+
+
 def ours(values: dict, unit: Unit) -> str:
     """The measured value with its interval."""
     if pd.isna(values["value"]):
@@ -231,7 +243,8 @@ def ours(values: dict, unit: Unit) -> str:
 def _counted(values: dict) -> str:
     if pd.isna(values["n"]):
         return ""
-    return f"1 {values['of'].removesuffix('s')}" if values["n"] == 1 else f"{values['n']:,} {values['of']}"
+    of = re.sub(r"s\b", "", values["of"], count=1) if values["n"] == 1 else values["of"]  # of plurals the first
+    return f"{values['n']:,} {of}"
 
 
 def accepted(values: dict, unit: Unit) -> str:

@@ -41,11 +41,14 @@ def mean_of(
     n: int | None = None,
     of: str = "",
     note: str = "",
+    owners: int = 0,
 ) -> Measured:
     """The mean of one value per baseline, with Student's interval; with fewer than three of them, with the interval `within`.
 
-    `bounds`: the range of possible values, to which the interval is clipped.
+    `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with the function that it is about;
+    the note says so if there is only one.
     """
+    note = "; ".join(filter(None, [note, "rests on one head" if owners == 1 else ""]))
     values, (low, high) = values.astype(float), within
     mean = float(values.mean())
     if len(values) >= LEAST_BASELINES:

@@ -91,7 +91,8 @@ def positional_confidence(evidence: Evidence) -> Measured:
     require(len(heads), "no head is positional")
     least = heads.groupby("seed")["confidence"].min()
     note = f"by seed {each(least, Unit.SHARE.text)}" if len(least) > 1 else "one baseline has no interval"
-    return mean_of(least, n=len(heads), of="positional heads", note=note, bounds=SHARES)
+    counted = {"n": len(heads), "of": "positional heads", "owners": len(heads)}
+    return mean_of(least, note=note, bounds=SHARES, **counted)
 
 
 def _require_learned(evidence: Evidence) -> None:
@@ -203,9 +204,8 @@ def function_area(evidence: Evidence, *, column: str = "relevance", function: st
     largest = heads.groupby(["seed", "layer"]).size().max()
     note = f"mean rank {ranks[heads['labelled']].mean():.1f} of {largest}"
     note += f"; by seed {each(values, Unit.AREA.text)}" if len(values) > 1 else ""
-    return mean_of(
-        values, within=within, n=int(heads["labelled"].sum()), of="heads with a function", note=note, bounds=SHARES
-    )
+    counted = {"n": (owners := int(heads["labelled"].sum())), "of": "heads with a function", "owners": owners}
+    return mean_of(values, within=within, note=note, bounds=SHARES, **counted)
 
 
 def function_given_confidence(
@@ -217,7 +217,7 @@ def function_given_confidence(
     values, _ = associated(heads, [heads["labelled"], *ranks], correlation_of)
     note = f"by seed {each(values, Unit.CORRELATION.text)}" if len(values) > 1 else ""
     # Few heads have a function: there is no interval within baselines worth the name.
-    counted = {"n": int(heads["labelled"].sum()), "of": "heads with a function"}
+    counted = {"n": (owners := int(heads["labelled"].sum())), "of": "heads with a function", "owners": owners}
     return mean_of(values, note=note, bounds=DIFFERENCES, **counted)
 
 

@@ -43,9 +43,9 @@ def survival(evidence: Evidence, *, function: str = COMPARED[0], scope: str = "e
     values = by_baseline(heads, difference)
     _, low, high, p_value = slope(heads["labelled"], heads["survival"], heads[["seed", *STRATA]])
     note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
-    return mean_of(
-        values, within=(low, high), n=len(heads), of="heads", note=note + f"heads as independent: {p_text(p_value)}"
-    )
+    note += f"heads as independent: {p_text(p_value)}"
+    owners = int(heads["labelled"].sum())
+    return mean_of(values, within=(low, high), n=len(heads), of="heads", note=note, owners=owners)
 
 
 def survival_given_confidence(evidence: Evidence, *, function: str = COMPARED[0], scope: str = "encoder") -> Measured:
@@ -57,7 +57,8 @@ def survival_given_confidence(evidence: Evidence, *, function: str = COMPARED[0]
     note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
     note += f"heads permuted within layers: {p_text(permutation_p(*columns, strata))}"
     # Few heads have a function: there is no interval within baselines worth the name.
-    return mean_of(values, n=len(heads), of="heads", note=note, bounds=DIFFERENCES)
+    owners = int(heads["labelled"].sum())
+    return mean_of(values, n=len(heads), of="heads", note=note, bounds=DIFFERENCES, owners=owners)
 
 
 def surviving(evidence: Evidence, scope: str, function: str = COMPARED[0]) -> pd.DataFrame:
