@@ -21,6 +21,7 @@ from specialized_heads.report.claims.claim import (
     claims,
     judge,
     judged,
+    notes,
     numbers,
     shown,
 )
@@ -168,7 +169,7 @@ def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: E
     own = weak["claim"] == "baseline_wmt"
     assert weak.loc[own, "verdict"].tolist() == [Verdict.NOT_REPRODUCED]
     assert weak.loc[able & ~own, "reason"].str.contains("less than 5 BLEU").all()
-    [first, *_] = table.notes(weak)  # on the page
+    [first, *_] = notes(weak)  # on the page
     assert first.startswith("Not testable on a: the baseline has less than 5 BLEU (") and "few_cross" in first
 
 
