@@ -14,7 +14,7 @@ from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import read
 from specialized_heads.experiment.models import Run, corpora, models, paths, runs, viewed
-from specialized_heads.experiment.names import KINDS, MODEL, Name, Target, columns
+from specialized_heads.experiment.names import CONTINUED, KINDS, MODEL, Name, Target, columns
 from specialized_heads.experiment.source_code import PACKAGE, code, files_of
 from specialized_heads.report.gather import Settings
 
@@ -124,6 +124,7 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
         stages.from_scratch(experiment, **JOB, **model),
         stages.from_scratch(experiment, **JOB, **model, evenly=True),
         stages.regularised(experiment, **JOB, **model),
+        *[stages.continued(experiment, **JOB, **model, control=name) for name in CONTINUED],
         *[stages.finetune(experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
     ]
     seeds = [settings["seed"] for settings in made]

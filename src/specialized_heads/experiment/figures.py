@@ -13,7 +13,7 @@ import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS
 from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
-from specialized_heads.experiment.names import SCOPES, Target
+from specialized_heads.experiment.names import CONTROLS, SCOPES, Target
 from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources
 
 SPEED = "{corpus}/speed.seed{seed}.parquet"
@@ -113,7 +113,7 @@ RESULTS = [
     Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table", PRUNED),
     Result("tables/relevance", "beyond.relevance", HEADS_OF, "Rules of relevance", by_rule),
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
-    Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
+    Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any(*CONTROLS[1:])),
     Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
     Result("figures/ablation", "michel.ablation", MICHEL, "Single heads", _ablated("single")),
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),

@@ -12,7 +12,7 @@ from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, models, paths, viewed
-from specialized_heads.experiment.names import CONTROLS, Name, Target
+from specialized_heads.experiment.names import CONTINUED, CONTROLS, Name, Target
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -193,6 +193,14 @@ def counterpart_translation(experiment: Experiment, /, *, corpus: str, model: st
     other = str(Name("pruned", name.scope, target[name.kind])) if name.kind in target else model
     exists = other != model and other in models(experiment, corpus, "pruned")
     return paths(experiment, MODEL + "translation.txt", [Run(corpus, other, int(seed))] if exists else [])
+
+
+def first_part(
+    experiment: Experiment, /, *, corpus: str, control: str, scope: str, target: str, seed: str, **_: str
+) -> str:
+    """The model that a control in two decays continues to train."""
+    model = str(Name(CONTINUED[control], scope, Target.parse(target)))
+    return paths(experiment, MODEL + "model.safetensors", [Run(corpus, model, int(seed))])[0]
 
 
 def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:

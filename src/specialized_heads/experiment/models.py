@@ -52,7 +52,7 @@ def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[st
                 ]
             case "pruned":
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]
-            case "scratch" | "count" | "regularised" if kind == "scratch" or kind in pruning.controls:
+            case _ if kind in ("scratch", *pruning.controls):
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.retrained(scope)]
     return [str(name) for name in names]
 

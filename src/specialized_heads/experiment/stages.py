@@ -96,6 +96,15 @@ def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: s
     return gates | training | _draws(experiment, Name("regularised", scope, Target.parse(target)), seed)
 
 
+def continued(
+    experiment: Experiment, /, *, corpus: str, control: str, scope: str, target: str, seed: str, **_: str
+) -> Settings:
+    """The training of a control after its first part, which took `before` updates: that of pruning, without gates."""
+    before = {"before": experiment.for_corpus(corpus).retraining().updates}
+    model = Name(control, scope, Target.parse(target))
+    return _fine_tuning(experiment, corpus, scope) | _draws(experiment, model, seed) | before
+
+
 def _logged(training: Training) -> Settings:
     """A training whose log shows how gates move: at least twenty lines, if there are as many updates."""
     return training.model_dump() | {"log_every": min(training.log_every, max(1, training.updates // 20))}

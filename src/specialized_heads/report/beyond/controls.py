@@ -2,7 +2,7 @@
 
 scratch: the same heads per layer, from random initialisation. count: as many heads of each type, spread evenly over the layers,
 from random initialisation. regularised: the pruning objective from random initialisation, whose gates may leave another number
-of heads.
+of heads. continued, continued_count, continued_regularised: these three, trained on with the schedule of pruning.
 """
 
 import pandas as pd
@@ -15,7 +15,7 @@ from specialized_heads.report.voita import sweep
 KINDS = ["baseline", "pruned", *CONTROLS]
 CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
-    "updates of training, or of fine-tuning if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
+    "updates of training, or of fine-tuning alone if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
     "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
     "seeds, or 1 if some seeds gain and others lose."
 )

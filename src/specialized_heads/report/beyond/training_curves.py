@@ -24,8 +24,11 @@ COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads", "seed"
 TITLES = {
     "pruned": "pruned",
     "scratch": "from scratch",
+    "continued": "from scratch, second decay",
     "count": "as many heads, from scratch",
+    "continued_count": "as many heads, second decay",
     "regularised": "with gates, from scratch",
+    "continued_regularised": "with gates at first, second decay",
     "finetuned": "cut by a criterion, fine-tuned",
 }
 DEVELOPMENT = {"markersize": 2.5, "linestyle": "none"}

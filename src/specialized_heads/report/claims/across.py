@@ -67,7 +67,8 @@ def _updates(tables: data.Tables, claim: Claim) -> int:
     models = tables.models
     pruned = (models["kind"] == "pruned") & models["scope"].isin(claim.scopes)
     counted = pruned & (models["lam"] != 0) & is_decided(models)
-    chosen = [models["kind"] == claim.control, counted, pruned, models["kind"] == "baseline"]
+    controls = [models["kind"] == kind for kind in claim.given.get("controls", ())]
+    chosen = [*controls, counted, pruned, models["kind"] == "baseline"]
     return int(next(models[rows] for rows in chosen if rows.any())["updates"].max())
 
 

@@ -106,7 +106,6 @@ class Claim(Section):
     scopes: list[str] = Field(
         [], description="of the models pruned by gates that it judges; none: it judges the baseline"
     )
-    control: str = Field("", description="kind of the models from scratch with which it compares them")
     of_pruning: bool = Field(False, description="whether it needs a corpus that is pruned, or whose heads are ablated")
     judged_on: list[Literal["translation", "classification"]] = Field(["translation"])
     of_trained: bool = Field(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from specialized_heads.experiment.names import CONTINUED
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import (
@@ -98,7 +99,7 @@ def require_near(shares: np.ndarray, share: float) -> None:
 def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
-    A control whose schedule is not that of baseline and pruning together (`MATCHED`) confounds heads with schedule. Pairs of
+    A control whose schedule is not that of baseline and pruning together (`CONTINUED`) confounds heads with schedule. Pairs of
     another scope count only if there is none of `scope`.
 
     Args:
@@ -126,7 +127,7 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         by_seed = [np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     note = f"scope {' and '.join(pairs['scope'].unique())}, by seed {each(means['gain'], Unit.DIFFERENCE.text)}"
-    matched = control in MATCHED and updates == needed
+    matched = control in CONTINUED and updates == needed
     if not matched:
         note += f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models in two"
     return Measured(
@@ -139,9 +140,6 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         len(means),
         confounded=not matched,
     )
-
-
-MATCHED = ("continued", "continued_count")  # controls trained as the baseline, then as pruning trains
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
