@@ -133,6 +133,17 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
     assert seeds[2] == stages.prune(experiment, **JOB, **model)["seed"]  # no draw hangs on the process
 
 
+def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
+    def other(model: str) -> list[str]:
+        return inputs.counterpart_translation(experiment, corpus="a", model=model, seed="3")
+
+    path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
+    assert other("cut/importance_encoder_heads6") == [path] and other("cut/gates_encoder_heads6") == []
+    scratch = "results/e/a/models/pruned/all_heads12/seed3/translation.txt"
+    assert other("scratch/all_heads12") == other("continued/all_heads12") == [scratch]
+    assert other("pruned/encoder_heads6") == []  # the experiment has no λ 0
+
+
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
     rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
     several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})

@@ -41,6 +41,10 @@ def test_the_interval_is_students_over_baselines() -> None:
     half = t.ppf(0.975, 2) * sem(found)
     assert values(measured) == pytest.approx((0.26, 0.26 - half, 0.26 + half))
     assert half > 0.3 and measured.baselines == 3
+    # Three values may agree by chance: the interval holds the one within the baselines.
+    alike = inference.mean_of(pd.Series([0.0, 0.0, 0.0]), within=(0.0, 0.18))
+    assert values(alike) == (0.0, 0.0, 0.18)
+    assert values(inference.mean_of(found, within=(-2, 0.3)))[1:] == pytest.approx((-2, 0.26 + half))
     clipped = inference.mean_of(found, bounds=inference.SHARES)
     assert clipped.low == 0.0 and clipped.high == pytest.approx(0.26 + half)
     # Two baselines have no interval of their own worth the name: it is the one within them.
@@ -344,6 +348,17 @@ def test_survival_at_equal_confidence(three: Evidence) -> None:
     assert abs(given.value) < abs(plain.value) / 2 and "heads permuted within layers" in given.note
     apart = planted(three, confidence=np.where(labelled, 0.0, three.heads["head"]))
     assert MEASURES["survive_given_confidence"](apart).value > plain.value / 2
+
+
+def test_heads_of_smaller_models_among_those_of_larger_ones(three: Evidence) -> None:
+    measured = MEASURES["nested"](three)
+    # Of the three heads of the smaller model the larger one has two; 3 of 6 and 8 heads of layer 1 are 2.25 by chance.
+    assert (measured.value, measured.n, measured.baselines) == (pytest.approx(2 / 3), 9, 3)
+    assert "by chance 75%; order, dropout and gate noise are the same" in measured.note
+    for draws, said in ((range(len(three.scores)), "drawn for each model"), ([7] * len(three.scores), "the same")):
+        assert said in MEASURES["nested"](replace(three, scores=three.scores.assign(draws=draws))).note
+    one = three.scores[three.scores["model"] != "encoder_lambda0.02"]
+    assert "no baseline has two pruned models" in reason(MEASURES["nested"], three, scores=one)
 
 
 def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evidence) -> None:

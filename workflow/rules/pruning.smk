@@ -167,10 +167,11 @@ use rule resumable as prune_systematically with:
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.
 
 
-use rule stage as cut with:
+use rule computing as cut with:
     input:
         rules.train_baseline.output[1],
         model=rules.train_baseline.output[0],
+        dev=rules.train_baseline.input.dev,
         table=planned(inputs.ranking),
         like=rules.prune.output[1],
     output:

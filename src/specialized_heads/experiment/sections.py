@@ -195,8 +195,14 @@ class Comparison(Section):
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="gates: the heads that pruning with gates keeps; random: one draw per seed; the others: the heads with the "
-        "largest value in the baseline",
+        description="gates: the heads that pruning with gates keeps; random: the median of several draws; the others: the heads "
+        "with the largest value in the baseline",
+    )
+    draws: int = Field(
+        20,
+        ge=1,
+        le=10_000,
+        description="random sets of heads per model, each scored by its development loss; BLEU: the median's",
     )
     finetune: bool = Field(True, description="also fine-tune the remaining model, for as many updates as pruning")
 

@@ -112,7 +112,9 @@ def _logged(training: Training) -> Settings:
 
 def cut(experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, seed: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    return {"criterion": criterion, "scope": scope, "column": columns.get(criterion, criterion), "seed": int(seed)}
+    own = {"criterion": criterion, "scope": scope, "column": columns.get(criterion, criterion)}
+    draws = {"draws": experiment.for_corpus(corpus).comparison.draws} if criterion == "random" else {}
+    return own | draws | _job(experiment, seed)
 
 
 def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
