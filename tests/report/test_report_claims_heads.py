@@ -111,10 +111,12 @@ def test_margins_are_one_sided_and_means_over_baselines(three: Evidence) -> None
     for margins, expected in (
         ([0.30, 0.32, 0.31], Verdict.REPRODUCED),
         ([0.95, 0.96, 0.97], Verdict.REPRODUCED),  # better than the paper's heads
-        ([0.30, 0.02, 0.05], Verdict.PARTLY),
+        ([0.14, 0.08, 0.12], Verdict.PARTLY),
+        ([0.30, 0.02, 0.05], Verdict.INCONCLUSIVE),  # no better than the offset, for all that three baselines say
         ([0.0, 0.01, 0.02], Verdict.NOT_REPRODUCED),
     ):
-        evidence = planted(three, **{column: seed.map(dict(enumerate(margins, start=1)))})
+        values_by_seed = seed.map(dict(enumerate(margins, start=1)))
+        evidence = planted(three, **dict.fromkeys([column, f"{column}_low", f"{column}_high"], values_by_seed))
         measured = MEASURES["obj_head_to_dependent"](evidence)
         assert (measured.value, measured.n) == (pytest.approx(np.mean(margins)), 302)
         assert verdict("obj_head_to_dependent", evidence) == expected
@@ -254,7 +256,10 @@ def test_few_heads_dominate_a_layer(three: Evidence) -> None:
         )
 
     half, less = [0.3, 0.2, *[0.5 / 6] * 6], [0.29, 0.2, *[0.51 / 6] * 6]  # top two of eight: 50% or 49%
-    assert verdict("relevance_dominated", with_relevance(half, half, half)) == Verdict.REPRODUCED
+    assert MEASURES["relevance_dominated"](with_relevance(half, half, half)).value == 1.0
+    assert (
+        verdict("relevance_dominated", with_relevance(half, half, half)) == Verdict.PARTLY
+    )  # 9 of 9 layers: at least 70%
     # The threshold is ours, and a verdict that rests on it says so.
     assert verdict("relevance_dominated", with_relevance(half, less, less)) == Verdict.BY_OUR_THRESHOLD
     assert MEASURES["relevance_dominated"](with_relevance(half, half, less)).value == pytest.approx(2 / 3)
@@ -324,7 +329,7 @@ SYNTACTIC = [place for place in FUNCTIONAL if place not in POSITIONAL]
     [
         (FUNCTIONAL, Verdict.REPRODUCED, Verdict.REPRODUCED),
         (POSITIONAL, Verdict.REPRODUCED, Verdict.INCONCLUSIVE),
-        (SYNTACTIC, Verdict.NOT_REPRODUCED, Verdict.REPRODUCED),
+        (SYNTACTIC, Verdict.INCONCLUSIVE, Verdict.REPRODUCED),  # the heads' interval within baselines is wide
     ],
 )
 def test_positional_and_syntactic_heads_have_verdicts_of_their_own(
