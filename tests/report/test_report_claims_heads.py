@@ -360,8 +360,8 @@ def test_heads_of_smaller_models_among_those_of_larger_ones(three: Evidence) -> 
     # Of the three heads of the smaller model the larger one has two; 3 of 6 and 8 heads of layer 1 are 2.25 by chance.
     assert (measured.value, measured.n, measured.baselines) == (pytest.approx(2 / 3), 9, 3)
     assert "by chance 75%; order, dropout and gate noise are the same" in measured.note
-    for draws, said in ((range(len(three.scores)), "drawn for each model"), ([7] * len(three.scores), "the same")):
-        assert said in MEASURES["nested"](replace(three, scores=three.scores.assign(draws=draws))).note
+    for own, said in ((range(len(three.scores)), "drawn for each model"), ([7] * len(three.scores), "the same")):
+        assert said in MEASURES["nested"](replace(three, scores=three.scores.assign(own_seed=own))).note
     one = three.scores[three.scores["model"] != "encoder_lambda0.02"]
     assert "no baseline has two pruned models" in reason(MEASURES["nested"], three, scores=one)
 

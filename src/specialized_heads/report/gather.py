@@ -61,7 +61,7 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
         row["parameters_without_embeddings"] = row["parameters"] - architecture["width"] * pieces
     # 0: an imported model; before: those of a control whose training has two parts
     row["updates"] = update or training.get("before", 0) + training.get("training", {}).get("updates", 0)
-    row["draws"] = training.get("seed") if kind in TRAINED else None
+    row["own_seed"] = training.get("seed") if kind in TRAINED else None
     records = log(folder / "log.jsonl") if kind in TRAINED else pd.DataFrame()
     row["dev_loss"] = records["dev_loss"].dropna().iloc[-1] if "dev_loss" in records else None
     if kind == "cut":

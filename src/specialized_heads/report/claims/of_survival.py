@@ -105,7 +105,9 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     require(len(counts), "no baseline has two pruned models")
     sums = counts.groupby(models["seed"]).sum()
     values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
-    alike = "draws" not in models or models.groupby("seed")["draws"].nunique().lt(models.groupby("seed").size()).any()
+    alike = (
+        "own_seed" not in models or models.groupby("seed")["own_seed"].nunique().lt(models.groupby("seed").size()).any()
+    )
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
     note += "the same in all models of a baseline" if alike else "drawn for each model"
     note += f"; by seed {each(values, Unit.SHARE.text)}" if len(values) > 1 else ""
