@@ -37,10 +37,10 @@ LEGEND = " ".join(f"{verdict.value.capitalize()}: {meaning}." for verdict, meani
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
-    f"and with {LEAST_BASELINES} or more its interval is Student's over them; intervals of BLEU are over sentences, the same "
-    "for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. Claims that this "
-    "experiment cannot test are only in claims.csv, with the reason. Losses of a classifier by pruning are relative to what it "
-    "has learned: its score less that of the most frequent label."
+    f"and with {LEAST_BASELINES} or more its interval is Student's over them, or a wider one within them; intervals of BLEU are "
+    "over sentences, the same for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. "
+    "Claims that this experiment cannot test are only in claims.csv, with the reason. Losses of a classifier by pruning are "
+    "relative to what it has learned: its score less that of the most frequent label."
 )
 
 
