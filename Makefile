@@ -21,7 +21,7 @@ export PYTHONUTF8 = 1
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The main studies kept in docs/reference/, and the verdict on every claim. They take about 22 hours on two cores, twelve of them for
+# The main studies kept in docs/reference/, and the verdict on every claim. They take about 20 hours on two cores, twelve of them for
 # long_pruning, and can be interrupted and resumed at any time.
 KEPT = configuration.yaml claims.md claims.csv figures/*.png figures/*.csv tables/*.md tables/*.csv data/*.parquet
 KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
@@ -29,8 +29,6 @@ KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$
 
 reference: reproduce
 	$(call KEEP,default)
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/studies/pruning.yaml
-	$(call KEEP,pruning)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/bert_small.yaml
 	$(call KEEP,bert_small)
 	$(VENV)/bin/python resources/fetch_minilm.py

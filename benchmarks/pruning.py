@@ -24,7 +24,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import combinations, groupby
+from itertools import combinations, groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +244,39 @@ def report(rows: list[dict[str, Any]]) -> str:
         found, chance = overlap(alike)
         what = f"{len(alike)} runs of {SHORT.updates} updates that differ in seed"
         lines += ["", f"Overlap of {what}: Jaccard {found:.2f}, by chance {chance:.2f}."]
+    lines += nested(by_recipe) + spreads(by_recipe)
     return "\n".join(lines) + "\n"
+
+
+def over_seeds(by_recipe: dict[Recipe, dict[str, Any]], recipe: Recipe) -> dict[int, dict[str, Any]]:
+    """The runs of a recipe from the baseline of seed 1, by the seed of their order, dropout and gate noise."""
+    return {run.seed: row for run, row in by_recipe.items() if run == replace(recipe, seed=run.seed)}
+
+
+def nested(by_recipe: dict[Recipe, dict[str, Any]]) -> list[str]:
+    """How many heads that runs of a large λ keep are kept by runs of a smaller one, with the same seed and with another."""
+    larger, smaller = (over_seeds(by_recipe, replace(DEFAULT, lam=lam)) for lam in (0.012, 0.03))
+    counts: dict[bool, np.ndarray] = {same: np.zeros(3) for same in (True, False)}
+    for (one, few), (other, many) in product(smaller.items(), larger.items()):
+        layers = [Counter(head.rpartition("-")[0] for head in row["kept"]) for row in (few, many)]
+        chance = sum(number * layers[1][name] / 8 for name, number in layers[0].items())
+        counts[one == other] += len(set(few["kept"]) & set(many["kept"])), chance, len(few["kept"])
+    if not all(total[2] for total in counts.values()):
+        return []
+    same, independent = (f"{kept / of:.0%} (by chance {chance / of:.0%})" for kept, chance, of in counts.values())
+    text = f"Of the heads that 300 updates with λ 0.03 keep, {same} are kept with λ 0.012 and the same seed, hence the same "
+    return ["", f"{text}order, dropout and noise, and {independent} with another seed."]
+
+
+def spreads(by_recipe: dict[Recipe, dict[str, Any]]) -> list[str]:
+    """The standard deviation of BLEU over the runs of a recipe that differ in seed, beside the mean half of their intervals."""
+    parts = []
+    for recipe in (SHORT, DEFAULT, replace(DEFAULT, lam=0.03)):
+        rows = pd.DataFrame(over_seeds(by_recipe, recipe).values())
+        if len(rows) > 1:
+            half = (rows["high"] - rows["low"]).mean() / 2
+            parts.append(f"{rows['bleu'].std():.2f} ({recipe.updates} updates, λ {recipe.lam}; intervals ± {half:.2f})")
+    return ["", f"Standard deviation of BLEU over five seeds of pruning: {', '.join(parts)}."] if parts else []
 
 
 def main() -> None:

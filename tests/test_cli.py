@@ -92,9 +92,9 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
 
 
 def test_a_kept_baseline_is_described_and_translates() -> None:
-    baseline = Path(__file__).parents[1] / "resources/baselines/tatoeba_en_de/seed1"
+    baseline = Path(__file__).parents[1] / "resources/baselines/reference_en_de/seed1"
     printed = run("describe", baseline).stdout.decode()
-    assert "baseline, seed 1, of tatoeba_en_de\nen to de" in printed
+    assert "baseline, seed 1, of reference_en_de\nen to de" in printed
     assert printed.splitlines()[-3].split() == ["encoder", *["8"] * 6, "48"]
     assert run("translate", baseline, "--device", "cpu", given=b"Where is the dog?").stdout == b"Wo ist der Hund?\n"
 

@@ -209,6 +209,11 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: 0.01 occurs more than once"),
         ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
         ("pruning", {"all": [0], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
+        (
+            "pruning",
+            {"all": [0.1], "retrain_updates": 5, "controls": ["count", "continued"]},
+            "pruning: controls: continued first trains for as long as the baseline; remove retrain_updates",
+        ),
         ("pruning", {"all": [0.02], "retrain": ["all_lambda0.1"]}, "nor a pruned configuration (all_lambda0.02)"),
         ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
         ("seeds", 7, "seeds: not a list; write it in brackets, as in [7]"),

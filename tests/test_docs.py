@@ -232,7 +232,7 @@ def shows(row: list[float], text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["default", "pruning", "long_pruning", "long_pruning_en_fr", "equal_depth", "bert_small", "minilm"]
+    "name", ["default", "long_pruning", "long_pruning_en_fr", "equal_depth", "bert_small", "minilm"]
 )
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     [shipped] = [ROOT / "config.yaml"] if name == "default" else (ROOT / "config").rglob(f"{name}.yaml")

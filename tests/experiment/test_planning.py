@@ -14,6 +14,7 @@ from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import read
 from specialized_heads.experiment.names import (
+    CONTINUED,
     KINDS,
     MODEL,
     Name,
@@ -123,6 +124,7 @@ SETTINGS = {
         "prune": ("pruning.prune", stages.prune),
         "regularised": ("pruning.prune", stages.regularised),
         "finetune": ("pruning.criteria finetune", stages.finetune),
+        "continued": ("pruning.criteria finetune", stages.continued),
         "tokens": ("corpus.tokens",),
     }.items()
 }
@@ -175,12 +177,24 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
         SETTINGS["scratch"](experiment, **JOB, **model),
         SETTINGS["scratch"](experiment, **JOB, **model, evenly=True),
         SETTINGS["regularised"](experiment, **JOB, **model),
+        *[SETTINGS["continued"](experiment, **JOB, **model, control=name) for name in CONTINUED],
         *[SETTINGS["finetune"](experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
     ]
     seeds = [settings["seed"] for settings in made]
     # Given baselines were trained with the experiment's seed itself.
     assert seeds[:2] == [3, 4] and len(set(seeds)) == len(seeds)
     assert seeds[2] == SETTINGS["prune"](experiment, **JOB, **model)["seed"]  # no draw hangs on the process
+
+
+def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
+    def other(model: str) -> list[str]:
+        return inputs.counterpart_translation(experiment, corpus="a", model=model, seed="3")
+
+    path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
+    assert other("cut/importance_encoder_heads6") == [path] and other("cut/gates_encoder_heads6") == []
+    scratch = "results/e/a/models/pruned/all_heads12/seed3/translation.txt"
+    assert other("scratch/all_heads12") == other("continued/all_heads12") == [scratch]
+    assert other("pruned/encoder_heads6") == []  # the experiment has no λ 0
 
 
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:

@@ -2,7 +2,10 @@
 
 import pandas as pd
 import pytest
+from small import changed
 
+from specialized_heads.experiment.names import CONTINUED, CONTROLS
+from specialized_heads.model.checkpoint import load
 from specialized_heads.stage import read_json
 
 CORPUS = "tatoeba_en_fr"
@@ -38,7 +41,7 @@ def test_every_kind_of_model_is_scored_for_every_seed(models: pd.DataFrame) -> N
     kinds = models.groupby("seed")["kind"].value_counts()
     targets = 3  # λ 100 of all types, 3 encoder heads, 6 heads of all types
     expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "cut": 9, "finetuned": 9}
-    expected |= {"scratch": 2, "count": 2, "regularised": 2}
+    expected |= dict.fromkeys(CONTROLS, 2)
     for seed in (1, 2):
         assert kinds[seed].to_dict() == expected
     assert models.loc[models["kind"] != "baseline", "p_value"].notna().all()
@@ -47,8 +50,28 @@ def test_every_kind_of_model_is_scored_for_every_seed(models: pd.DataFrame) -> N
 def test_a_control_has_the_heads_of_its_model(models: pd.DataFrame) -> None:
     keys = ["scope", "lam", "target_heads", "seed"]
     pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all")].set_index(keys)[HEADS]
-    for kind in ("scratch", "count"):
+    for kind in ("scratch", "count", "continued", "continued_count"):
         pd.testing.assert_frame_equal(models[models["kind"] == kind].set_index(keys)[HEADS], pruned)
+    by_number = models[(models["scope"] == "all") & (models["target_heads"] == 6)].set_index("kind")
+    assert set(by_number.loc["continued_regularised", "total_heads"]) == {6}
+
+
+def test_a_continued_control_is_trained_as_the_baseline_and_then_as_pruning_trains(
+    pruning, models: pd.DataFrame
+) -> None:
+    updates = models.groupby("kind")["updates"].unique().map(set)
+    assert updates["baseline"] == updates["scratch"] == {30} and updates["pruned"] == {20}
+    logs = pd.read_parquet(pruning.file("data/logs.parquet")).query("kind != 'baseline'").groupby("kind")
+    rates = logs["learning_rate"].max()
+    for kind, first in CONTINUED.items():
+        assert updates[kind] == {50}
+        assert rates[kind] == rates["pruned"] != rates[first]
+        before, after = (
+            load(pruning.file(f"{CORPUS}/models/{name}/all_heads6/seed1/model.safetensors")) for name in (first, kind)
+        )
+        assert before.architecture == after.architecture and any(changed(before, after).values())
+    judged = pd.read_csv(pruning.file("claims.csv")).set_index(["claim", "corpus"])
+    assert set(judged.loc[["scratch", "count", "regularised"], "verdict"]) <= {"not testable"}  # too little BLEU
 
 
 def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 from small import changed
 
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.architecture import KINDS, Head, heads_of
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
@@ -17,6 +19,7 @@ from specialized_heads.pruning import criteria
 from specialized_heads.pruning.criteria import at_random, best_first
 from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD
+from specialized_heads.training.objective import evaluate
 
 NAN = float("nan")
 
@@ -61,20 +64,23 @@ TRAINING = {"training": {"updates": 77}, "data_hash": "h"}
 
 
 @pytest.fixture
-def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
+def run(call, tiny_model, tokens: dict[str, Path], tmp_path: Path) -> Callable[..., Transformer]:
     """`run("relevance", heads=3, table=...)`: a model of 3 encoder heads, like the first 3, cut from one with 7."""
     model = tiny_model(layers=3, heads=4, width=16)
     uneven = {"encoder": [[0, 2, 3], [], [0, 1, 2, 3]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]}
     model.keep_heads(uneven)
     save(model, tmp_path / "baseline.safetensors", training=TRAINING)
 
-    def cut_model(criterion: str, *, heads: int, scope: str = "encoder", seed: int = 1, **files: Path) -> Transformer:
+    def cut_model(
+        criterion: str, *, heads: int, scope: str = "encoder", seed: int = 1, draws: int = 0, **files: Path
+    ) -> Transformer:
         column = None if criterion in ("gates", "random") else criterion
-        settings = {"criterion": criterion, "scope": scope, "column": column, "seed": seed}
+        settings = {"criterion": criterion, "scope": scope, "column": column, "seed": seed, "device": "cpu"}
+        settings |= {"draws": draws} if draws else {}
         pruned = load(tmp_path / "baseline.safetensors")
         pruned.remove_heads(set(heads_of(pruned.architecture, scope=scope)[heads:]))
         save(pruned, tmp_path / "like.safetensors", training={})
-        files = {"like": tmp_path / "like.json"} | files
+        files = {"like": tmp_path / "like.json", "dev": tokens["dev"]} | files
         files |= {"model": tmp_path / "baseline.safetensors", "output": tmp_path / "cut.safetensors"}
         call(criteria.cut, settings=settings, **files)
         return load(tmp_path / "cut.safetensors")
@@ -133,9 +139,23 @@ def test_random_heads_are_the_first_of_their_order(run, tmp_path: Path) -> None:
     assert set(kept) == set(at_random(full, seed=2)[:4])
 
 
+def test_the_random_model_has_the_median_development_loss_of_its_draws(run, tokens, tmp_path: Path) -> None:
+    model = run("random", heads=4, scope="all", draws=21)
+    described = json.loads((tmp_path / "cut.json").read_text())["training"]["cut"]
+    losses = described["dev_losses"]
+    assert len(losses) == 21 and len(set(losses)) > 15
+    assert described["dev_loss"] == np.median(losses) == pytest.approx(evaluate(model, load_tokens(tokens["dev"])))
+    best = run("gates", heads=4, scope="all")
+    found = json.loads((tmp_path / "cut.json").read_text())["training"]["cut"]
+    assert found["dev_loss"] == pytest.approx(evaluate(best, load_tokens(tokens["dev"]))) and "dev_losses" not in found
+
+
 def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(run, tmp_path: Path) -> None:
     run("random", heads=2, seed=9)
     description = json.loads((tmp_path / "cut.json").read_text())
-    cut_settings = {"criterion": "random", "scope": "encoder", "column": None, "seed": 9}
-    assert description["training"] == TRAINING | {"cut": cut_settings}
+    cut_settings = {"criterion": "random", "scope": "encoder", "column": None, "seed": 9, "device": "cpu"}
+    losses = description["training"]["cut"]
+    assert description["training"] == TRAINING | {
+        "cut": cut_settings | {"dev_loss": losses["dev_loss"], "dev_losses": [losses["dev_loss"]]}
+    }
     assert [sum(map(len, description["architecture"][kind])) for kind in KINDS] == [2, 3, 3]

@@ -45,6 +45,7 @@ def claim(low: float | None, high: float | None, **more: object) -> Claim:
 
 LARGER = claim(0.01, None, directed=True)  # takes the whole interval
 HALF, LOSS = claim(0.4, 1.0), claim(None, 2.0)
+BETTER = claim(0.1, None, unit="points")  # than no difference
 OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=True)
 
 
@@ -63,6 +64,17 @@ OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=T
         (OURS, Measured(0.3, 0.2, 0.35), Verdict.BY_OUR_THRESHOLD),
         (SELECTED, Measured(0.5, 0.45, 0.6, baselines=3), Verdict.AFTER_SELECTION),
         (SELECTED, Measured(0.3, 0.2, 0.35, baselines=3), Verdict.NOT_REPRODUCED),
+        # A difference whose interval holds none is not shown.
+        (BETTER, Measured(0.11, -0.05, 0.26, baselines=3), Verdict.INCONCLUSIVE),
+        (BETTER, Measured(0.11, 0.05, 0.26, baselines=3), Verdict.PARTLY),
+        (
+            claim(-0.65, None, unit="difference"),
+            Measured(-0.3, -0.7, 0.1, baselines=3),
+            Verdict.PARTLY,
+        ),  # none is in the range
+        # An interval over sentences says nothing of other baselines.
+        (LOSS, Measured(1.9, 1.0, 2.0, baselines=3, across=(1.8, 2.0)), Verdict.REPRODUCED),
+        (LOSS, Measured(1.9, 1.0, 2.0, baselines=3, across=(1.7, 2.1)), Verdict.PARTLY),
         # Without an interval, nothing is certain.
         (HALF, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),
         (HALF, Measured(0.9, baselines=3), Verdict.PARTLY),
@@ -301,6 +313,17 @@ def test_enough_baselines_count_before_updates(kept) -> None:
         same = rows[rows["claim"] == "specialised_survive"]
         assert len(same) == len(given) and same["best"].tolist() == [True, *[False] * (len(given) - 1)]
     assert set(rows["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
+
+
+def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:
+    rows = across.judged([kept("a")])
+    tasks = [rows.assign(corpus=name) for name in ("one", "two", "three")]
+    worst = rows["verdict"].eq("partly")
+    tasks[1]["verdict"] = rows["verdict"].mask(worst, "not reproduced")
+    tasks[2]["verdict"] = rows["verdict"].mask(worst, "inconclusive")
+    for order in (tasks, tasks[::-1]):
+        verdicts = across.verdicts(across.ranked(pd.concat(order, ignore_index=True)))
+        assert worst.any() and set(verdicts[rows.loc[worst, "claim"]]) == {"not reproduced"}
 
 
 def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> None:

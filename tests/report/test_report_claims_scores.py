@@ -49,6 +49,11 @@ def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Ev
     deviation = (0.1**2 + 0.3**2 / 3) ** 0.5
     assert (measured.high - measured.low) / 2 == pytest.approx(1.96 * deviation, rel=0.1)
     assert measured.baselines == 3
+    # The seeds' own spread is beside it, and a loss is reproduced only if it holds for them too.
+    several.scores.loc[several.scores["seed"] == 2, "counterpart_difference"] -= 3
+    loss, across = of_scores.difference(several, scope="encoder", left=0.5)[0], 4.303 * 3 / 3
+    assert loss.across == pytest.approx((loss.value - across, loss.value + across), abs=0.01)
+    several.scores.loc[several.scores["seed"] == 2, "counterpart_difference"] += 3
     # Older tables have no resamples: the mean of the seeds' intervals is at least as wide.
     without = replace(several, scores=several.scores.drop(columns="counterpart_difference_samples"))
     assert values(HALF(without)) == pytest.approx((-0.3, -0.7, 0.1))

@@ -63,6 +63,8 @@ def test_controls_stand_beside_their_pruned_model(make) -> None:
     assert alone.loc[1, "BLEU"] == "27.5 [26.5, 28.5]" and "n" not in alone
 
 
+COMPARED = ("gates", "importance", "random")
+
 # Criteria: which models are a point, and what a point says.
 
 
@@ -105,6 +107,24 @@ def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a
     assert point[["bleu", "bleu_low", "difference"]].tolist() == pytest.approx(expected)
     baselines = points[points["criterion"] == "baseline"]
     assert baselines[["scope", "heads", "bleu"]].values.tolist() == [["encoder", 24, 30.2], ["all", 72, 30.2]]
+
+
+def test_a_criterion_is_compared_with_the_gates_and_with_random_draws(compared) -> None:
+    tables = compared(1)
+    models = tables.models
+    cut = models["kind"] == "cut"
+    losses = [[2.0, 3.0, 4.0, 5.0]] * len(models)
+    models["random_dev_losses"] = pd.Series(losses, index=models.index).where(cut & (models["criterion"] == "random"))
+    models["dev_loss"] = models["criterion"].map({"gates": 1.0, "importance": 3.5, "random": 3.0})
+    for end, value in {"": -2.0, "_low": -2.5, "_high": -1.5}.items():
+        models[f"counterpart_difference{end}"] = np.where(models["criterion"] == "gates", np.nan, value)
+    points = criteria.numbers(tables)
+    shares = {name: one(points, scope="encoder", finetuned=False, criterion=name, heads=8) for name in COMPARED}
+    assert [shares[name]["better_draws"] for name in COMPARED] == [0.0, 0.5, 0.25]
+    beside = ["counterpart_difference", "counterpart_difference_low", "counterpart_difference_high"]
+    assert shares["importance"][beside].tolist() == [-2.0, -2.5, -1.5] and shares["gates"][beside].isna().all()
+    pruned = one(points, scope="encoder", criterion="pruned", heads=8)
+    assert pruned[[*beside, "better_draws"]].isna().all()  # its counterpart is λ 0
 
 
 def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:

@@ -18,6 +18,8 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from specialized_heads.experiment.names import CONTINUED
+
 ROOT = Path(__file__).parents[2]
 INJECTOR = Path(__file__).with_name("injector.py")
 # Rules call `python`, which must be the one that runs the tests.
@@ -188,7 +190,7 @@ def with_all_of_pruning(workflow: Workflow) -> Workflow:
     values["corpora"] = {"tatoeba_en_fr": whole, "short": short}
     values["training"] |= {"updates": 30}
     values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20}
-    values["pruning"] |= {"retrain_updates": 10, "controls": ["regularised", "count"]}
+    values["pruning"] |= {"retrain_updates": None, "controls": ["regularised", "count", *CONTINUED]}
     values["ablation"] = {"single": True, "systematic": True, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}
     values["heads"] |= {"relevance_rules": ["z_plus"], "viewer_sentences": 0, "checkpoints": [10]}

@@ -64,6 +64,7 @@ wildcard_constraints:
     scope=names.SCOPE,
     target=names.TARGET,
     criterion=names.CRITERION,
+    control=any_of(names.CONTINUED),
     table=any_of(figures.TABLES),
     stem=any_of(figures.BY_STEM),
     moment=r"\d+",

@@ -24,7 +24,7 @@ use rule training as prune with:
 
 
 # Controls of pruning, from random initialisation: the same heads per layer as a pruned model (the last column of table 2), as many
-# heads spread evenly, and the pruning objective itself (footnote 8).
+# heads spread evenly, and the pruning objective itself (footnote 8); and each of the three trained on as pruning trains.
 
 
 use rule training as train_from_scratch with:
@@ -73,6 +73,23 @@ use rule training as train_regularised with:
         "results/{experiment}/{corpus}/benchmarks/train_regularised_{scope}_{target}_seed{seed}.tsv"
     params:
         **stage("pruning.prune", stages.regularised),
+
+
+use rule training as continue_control with:
+    input:
+        model=planned(inputs.first_part),
+        train=rules.train_baseline.input.train,
+        dev=rules.train_baseline.input.dev,
+    output:
+        "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model.safetensors",
+        "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model.json",
+        records="results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/log.jsonl",
+    log:
+        "results/{experiment}/{corpus}/logs/train_{control}_{scope}_{target}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/train_{control}_{scope}_{target}_seed{seed}.tsv"
+    params:
+        **stage("pruning.criteria finetune", stages.continued),
 
 
 # How much heads matter, one by one and in order of importance (Michel et al. 2019).
@@ -150,10 +167,11 @@ use rule resumable as prune_systematically with:
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.
 
 
-use rule stage as cut with:
+use rule computing as cut with:
     input:
         rules.train_baseline.output[1],
         model=rules.train_baseline.output[0],
+        dev=rules.train_baseline.input.dev,
         table=planned(inputs.ranking),
         like=rules.prune.output[1],
     output:

@@ -14,6 +14,7 @@ import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS, MODEL
 from specialized_heads.experiment.names import (
+    CONTROLS,
     KINDS,
     SCOPES,
     TRAINED,
@@ -204,7 +205,7 @@ RESULTS = [
     Result("tables/survival", "figures.survival", HEADS_OF, "Survival of heads, table", PRUNED),
     Result("tables/relevance", "figures.relevance rules", HEADS_OF, "Rules of relevance", by_rule),
     Result("figures/gates", "figures.gates pruning", PRUNING, "Gates during pruning", _any("pruned")),
-    Result("tables/controls", "figures.costs controls", PRUNING, "Controls", _any("count", "regularised")),
+    Result("tables/controls", "figures.costs controls", PRUNING, "Controls", _any(*CONTROLS[1:])),
     Result("figures/criteria", "figures.criteria", PRUNING, "Criteria", _any("cut")),
     Result("figures/ablation", "figures.ablation single", MICHEL, "Single heads", _ablated("single")),
     Result("tables/alone", "figures.ablation alone", MICHEL, "One head alone in its layer", _ablated("single")),

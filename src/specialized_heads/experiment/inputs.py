@@ -4,6 +4,7 @@ A stage that does not need a file gets an empty list. Results are relative to th
 """
 
 import os
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from specialized_heads.experiment.given import (
     imported_files,
     imported_folder,
 )
-from specialized_heads.experiment.names import CONTROLS, Name, Run, Target, models, paths, viewed
+from specialized_heads.experiment.names import CONTINUED, CONTROLS, Name, Run, Target, models, paths, viewed
 from specialized_heads.experiment.sources import Dataset, glue_files
 from specialized_heads.stage import UserError, file_hash
 
@@ -138,12 +139,23 @@ def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, 
 
 
 def counterpart_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
-    """The translation that a model's is also compared with: that of λ 0 with its scope, or for a control of the pruned model."""
-    name = Name.parse(model)
-    target = {"pruned": Target(lam=0.0)} | dict.fromkeys(CONTROLS, name.target)
-    other = str(Name("pruned", name.scope, target[name.kind])) if name.kind in target else model
-    exists = other != model and other in models(experiment, corpus, "pruned")
+    """The translation that a model's is also compared with: that of λ 0 with its scope, for a control of the pruned model, and
+    for a criterion of the heads that gates keep."""
+    name, other = Name.parse(model), model
+    if name.criterion:
+        other = str(replace(name, criterion="gates"))
+    elif name.kind in ("pruned", *CONTROLS):
+        other = str(Name("pruned", name.scope, Target(lam=0.0) if name.kind == "pruned" else name.target))
+    exists = other != model and other in models(experiment, corpus, Name.parse(other).kind)
     return paths(experiment, MODEL + "translation.txt", [Run(corpus, other, int(seed))] if exists else [])
+
+
+def first_part(
+    experiment: Experiment, /, *, corpus: str, control: str, scope: str, target: str, seed: str, **_: str
+) -> str:
+    """The model that a control in two decays continues to train."""
+    model = str(Name(CONTINUED[control], scope, Target.parse(target)))
+    return paths(experiment, MODEL + "model.safetensors", [Run(corpus, model, int(seed))])[0]
 
 
 def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:

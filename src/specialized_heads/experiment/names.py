@@ -19,13 +19,16 @@ if TYPE_CHECKING:  # configurations use the names
     from specialized_heads.experiment.configuration import Experiment
 
 # Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised: controls, from random
-# initialisation, in one decay of the learning rate; continued, continued_count: the first two in two decays, trained as the
-# baseline and then as pruning trains; cut: the baseline without the heads that a criterion leaves out; finetuned: the same,
-# trained further.
-KINDS = (
-    "baseline", "checkpoint", "pruned", "scratch", "continued", "count", "continued_count", "regularised", "cut", "finetuned",
-)  # fmt: skip
-CONTROLS = ("scratch", "continued", "count", "continued_count", "regularised")  # of pruning
+# initialisation, in one decay of the learning rate; continued, continued_count and continued_regularised: the same in two
+# decays, trained as the baseline and then as pruning trains; cut: the baseline without the heads that a criterion leaves out;
+# finetuned: the same, trained further.
+CONTINUED = {
+    "continued": "scratch",
+    "continued_count": "count",
+    "continued_regularised": "regularised",
+}  # by first part
+CONTROLS = ("scratch", "continued", "count", "continued_count", "regularised", "continued_regularised")  # of pruning
+KINDS = ("baseline", "checkpoint", "pruned", *CONTROLS, "cut", "finetuned")
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
@@ -159,7 +162,7 @@ def models(experiment: "Experiment", corpus: str, *kinds: str, scopes: Iterable[
                 ]
             case "pruned":
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]
-            case "scratch" | "count" | "regularised" if kind == "scratch" or kind in pruning.controls:
+            case _ if kind in ("scratch", *pruning.controls):
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.retrained(scope)]
     return [str(name) for name in names]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from specialized_heads.experiment.names import SCOPES, Target
+from specialized_heads.experiment.names import CONTINUED, SCOPES, Target
 from specialized_heads.experiment.sources import Distinct, FilePath
 from specialized_heads.stage import Section
 
@@ -114,6 +114,7 @@ RELATION = r"^[A-Za-z0-9_~-]+(:[A-Za-z0-9_~-]+)*$"  # of dependencies; becomes p
 LARGEST_LAMBDA = 1e6
 Lambda = Annotated[float, Field(ge=0, le=LARGEST_LAMBDA), AfterValidator(abs)]  # zero has no sign
 HeadCount = Annotated[int, Field(ge=0)]
+Control = Literal["count", "regularised", "continued", "continued_count", "continued_regularised"]
 
 
 class Pruning(Section):
@@ -136,10 +137,12 @@ class Pruning(Section):
         "or single models (all_lambda0.01, encoder_heads6)",
     )
     retrain_updates: int | None = Field(None, ge=1, description="of from-scratch training; null: training.updates")
-    controls: Distinct[Literal["regularised", "count"]] = Field(
+    controls: Distinct[Control] = Field(
         [],
-        description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "
-        "penalty from random initialisation; count: as many heads, spread evenly over the layers",
+        description="further from-scratch models for the configurations in retrain (footnote 8); count: as many heads, spread "
+        "evenly over the layers; regularised: with gates and penalty from random initialisation; continued, continued_count, "
+        "continued_regularised: the models of retrain and these two, trained as the baseline and then for as long as pruning, "
+        "with its schedule",
     )
 
     @model_validator(mode="after")
@@ -152,6 +155,8 @@ class Pruning(Section):
                 )
         if self.controls and not any(map(self.retrained, SCOPES)):
             raise ValueError("controls need configurations in retrain, but it names none that prunes")
+        if self.retrain_updates and (twice := [kind for kind in self.controls if kind in CONTINUED]):
+            raise ValueError(f"controls: {twice[0]} first trains for as long as the baseline; remove retrain_updates")
         return self
 
     def targets(self, scope: str) -> list[Target]:
@@ -190,8 +195,14 @@ class Comparison(Section):
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="gates: the heads that pruning with gates keeps; random: one draw per seed; the others: the heads with the "
-        "largest value in the baseline",
+        description="gates: the heads that pruning with gates keeps; random: the median of several draws; the others: the heads "
+        "with the largest value in the baseline",
+    )
+    draws: int = Field(
+        20,
+        ge=1,
+        le=10_000,
+        description="random sets of heads per model, each scored by its development loss; BLEU: the median's",
     )
     finetune: bool = Field(True, description="also fine-tune the remaining model, for as many updates as pruning")
 

@@ -181,6 +181,14 @@ def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: s
     return gates | {"training": training} | _own_seed("regularised", scope, target, seed)
 
 
+def continued(
+    experiment: Experiment, /, *, corpus: str, control: str, scope: str, target: str, seed: str, **_: str
+) -> Settings:
+    """The training of a control after its first part, which took `before` updates: that of pruning, without gates."""
+    before = {"before": experiment.for_corpus(corpus).retraining().updates}
+    return _fine_tuning(experiment, corpus) | _own_seed(control, scope, target, seed) | before
+
+
 def _logged(training: Training) -> Training:
     """A training whose log shows how gates move: at least twenty lines, if there are as many updates."""
     return training.model_copy(update={"log_every": min(training.log_every, max(1, training.updates // 20))})
@@ -191,9 +199,10 @@ def _own_seed(kind: str, scope: str, target: str, seed: str, *, criterion: str =
     return {"seed": Name(kind, scope, Target.parse(target), criterion).own_seed(int(seed))}
 
 
-def cut(experiment: Experiment, /, *, criterion: str, **_: str) -> Settings:
+def cut(experiment: Experiment, /, *, corpus: str, criterion: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    return {"column": columns.get(criterion, criterion)}
+    draws = {"draws": experiment.for_corpus(corpus).comparison.draws} if criterion == "random" else {}
+    return {"column": columns.get(criterion, criterion)} | draws
 
 
 def translation(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:

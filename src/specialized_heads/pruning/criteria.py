@@ -1,7 +1,9 @@
 """Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune` trains the cut model further.
 
-Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table
-or, for "random", the first of a random order. Everything outside the scope stays bit for bit the same.
+Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table.
+"random" draws sets of heads and keeps the one with the median development loss, since one draw says little and BLEU of each would
+cost a translation. The description has the development loss of the model, and of all draws. Everything outside the scope stays
+bit for bit the same.
 Scope "all" ranks the three attention types together; ties are broken by type, layer and head. A head without a value (its
 confidence was never measured on a real token) ranks last; a type in which no head has a value is an error.
 
@@ -9,16 +11,19 @@ Updates, schedule and frozen weights of fine-tuning are those of pruning. So a m
 another criterion chose only by the choice, by gates that train while they choose, and by its own draws for order and dropout.
 """
 
+import copy
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from specialized_heads import stage
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.architecture import Head, heads_of
-from specialized_heads.model.checkpoint import architecture_of, load, save
+from specialized_heads.model.checkpoint import architecture_of, load, load_on, save
 from specialized_heads.pruning.prune import FineTuning, freeze
 from specialized_heads.tables import HEAD, read_table
+from specialized_heads.training.objective import evaluate
 from specialized_heads.training.train import train_and_save
 
 
@@ -26,7 +31,9 @@ class CutSettings(stage.Section):
     criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
     scope: Literal["encoder", "all"]
     column: str | None  # of the table that ranks them; None: gates and random
-    seed: int  # of the random order
+    seed: int  # of the random orders
+    draws: int = 1  # of them
+    device: str
 
 
 def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
@@ -44,35 +51,50 @@ def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
     return list(values.sort_values(ascending=False, kind="stable").index)
 
 
-def at_random(heads: list[Head], *, seed: int) -> list[Head]:
-    """Heads in a random order that depends on the seed only; the first n are among the first n + 1."""
-    return [heads[index] for index in np.random.default_rng(seed).permutation(len(heads))]
+def at_random(heads: list[Head], *, seed: int, draw: int = 0) -> list[Head]:
+    """Heads in a random order that depends on seed and draw only; the first n are among the first n + 1."""
+    return [heads[index] for index in np.random.default_rng([seed, draw]).permutation(len(heads))]
 
 
-@stage.command("model", "like", "output", optional=("table",), settings=CutSettings)
+@stage.command("model", "like", "dev", "output", optional=("table",), settings=CutSettings)
 def cut(files: stage.Files, settings: CutSettings) -> None:
-    model = load(files.model)
+    model, dev = load_on(files.model, settings.device), load_tokens(files.dev)
     heads = heads_of(model.architecture, scope=settings.scope)
     left = heads_of(architecture_of(files.like), scope=settings.scope)
     if settings.criterion == "gates":
-        kept = left
+        choices = [left]
     elif settings.criterion == "random":
-        kept = at_random(heads, seed=settings.seed)[: len(left)]
+        orders = (at_random(heads, seed=settings.seed, draw=draw) for draw in range(settings.draws))
+        choices = [order[: len(left)] for order in orders]
     else:
-        kept = best_first(files.table, heads, column=settings.column)[: len(left)]
-    model.remove_heads(set(heads) - set(kept))
+        choices = [best_first(files.table, heads, column=settings.column)[: len(left)]]
+    losses = []
+    for kept in choices:
+        candidate = copy.deepcopy(model)
+        candidate.remove_heads(set(heads) - set(kept))
+        losses.append(evaluate(candidate, dev))
+    median = sorted(range(len(losses)), key=losses.__getitem__)[(len(losses) - 1) // 2]
+    model.remove_heads(set(heads) - set(choices[median]))
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
-    save(model, files.output, training={**baseline, "cut": files.settings})
-    stage.log.info("%d of %d heads kept", len(kept), len(heads))
+    described = {**files.settings, "dev_loss": losses[median]}
+    if settings.criterion == "random":
+        described["dev_losses"] = losses
+    save(model, files.output, training={**baseline, "cut": described})
+    stage.log.info("%d of %d heads kept; development loss %.3f", len(left), len(heads), losses[median])
 
 
-@stage.command("model", "train", "dev", "output", "records", "state", settings=FineTuning)
-def finetune(files: stage.Files, settings: FineTuning) -> None:
+class FinetuneSettings(FineTuning):
+    before: int = 0  # updates of a control's first part, for its description
+
+
+@stage.command("model", "train", "dev", "output", "records", "state", settings=FinetuneSettings)
+def finetune(files: stage.Files, settings: FinetuneSettings) -> None:
     model = load(files.model, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
     described = stage.read_json(files.model.with_suffix(".json"))["training"]
+    cut = {"cut": described["cut"]} if "cut" in described else {}
     job = settings.model_dump(include={"seed", "device"})
-    train_and_save(model, settings.training, files, **job, cut=described["cut"])
+    train_and_save(model, settings.training, files, **job, **cut)
 
 
 stage.no_stage(__name__)

@@ -67,9 +67,13 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
         matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)  # of the target, besides the source's
         pieces = architecture["source_vocabulary"] + matrices * architecture["target_vocabulary"]
         row["parameters_without_embeddings"] = row["parameters"] - architecture["width"] * pieces
-    row["updates"] = update or training.get("training", {}).get("updates", 0)  # 0: an imported model
+    # 0: an imported model; before: those of a control whose training has two parts
+    row["updates"] = update or training.get("before", 0) + training.get("training", {}).get("updates", 0)
+    row["own_seed"] = training.get("seed") if kind in TRAINED else None
     records = log(folder / "log.jsonl") if kind in TRAINED else pd.DataFrame()
     row["dev_loss"] = records["dev_loss"].dropna().iloc[-1] if "dev_loss" in records else None
+    if kind == "cut":
+        row |= {"dev_loss": training["cut"]["dev_loss"], "random_dev_losses": training["cut"].get("dev_losses")}
     return pd.DataFrame([row])
 
 

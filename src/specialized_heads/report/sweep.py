@@ -59,7 +59,7 @@ def over_seeds(
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
         first: columns of which the first seed's value is kept.
-        intervals: whether the column of `p_values` has the interval of the mean (`_mean_interval`) in place of the range.
+        intervals: whether the column of `p_values` has the interval of the mean (`mean_interval`) in place of the range.
 
     Returns:
         one row per key: the keys, seeds (how many), `first`, and each value's mean, standard deviation (`_sd`) and range, `_low`
@@ -74,7 +74,7 @@ def over_seeds(
         for end, other in {f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}.items():
             columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
     if intervals:
-        ends = [_mean_interval(same, p_values) for _, same in groups]
+        ends = [mean_interval(same, p_values) for _, same in groups]
         columns |= {f"{p_values}{end}": values for end, values in zip(("_low", "_high"), np.transpose(ends))}
         columns |= {f"{p_values}_lowest": groups[p_values].min(), f"{p_values}_highest": groups[p_values].max()}
     if p_values:
@@ -83,7 +83,7 @@ def over_seeds(
     return pd.DataFrame(columns).reset_index()
 
 
-def _mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
+def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
     """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of sentences are those of all seeds.
 
     Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is at least as wide.

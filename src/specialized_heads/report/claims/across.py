@@ -33,9 +33,11 @@ RULE = (
     "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. For a corpus, the experiment "
     f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal schedules; then the one with most "
     "baselines, then with most updates, then the one that can test most claims. The claim's verdict is that of the corpus with "
-    "the best evidence by the same rule. The verdict plays no part in the choice, and the notes list every other measurement."
+    "the best evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one experiment, the least "
+    "favourable verdict counts; otherwise the verdict plays no part. The notes list every other measurement. Where a claim is "
+    "about the best head, this is chosen on the sentences on which it is scored, as in the papers."
 )
-MORE = ["experiment", "folder", "updates"]
+SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}  # from reproduced to not reproduced
 CLAIMS = {claim.name: claim for claim in claims()}
 TITLES = {
     "baselines": "Baselines",
@@ -76,7 +78,8 @@ def _updates(tables: data.Tables, claim: Claim) -> int:
     models = tables.models
     pruned = (models["kind"] == "pruned") & models["scope"].isin(claim.scopes)
     counted = pruned & (models["lam"] != 0) & is_decided(models)
-    chosen = [models["kind"] == claim.control, counted, pruned, models["kind"] == "baseline"]
+    controls = [models["kind"] == kind for kind in claim.given.get("controls", ())]
+    chosen = [*controls, counted, pruned, models["kind"] == "baseline"]
     return int(next(models[rows] for rows in chosen if rows.any())["updates"].max())
 
 
@@ -90,11 +93,11 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
         "size": rows["baselines"].fillna(0),
     }
     testable = rows["claim"].where(order["able"]).groupby(rows["folder"]).transform("nunique")
-    keys = [*order, "updates", "testable"]
-    rows = rows.assign(**order, testable=testable)
+    keys = [*order, "updates", "testable", "severity"]
+    rows = rows.assign(**order, testable=testable, severity=rows["verdict"].map(SEVERITY))
     rows = rows.sort_values(keys, ascending=[True, *[False] * (len(keys) - 1)], kind="stable", ignore_index=True)
     best = ~rows.duplicated(["claim", "corpus"])
-    return rows.assign(best=best).drop(columns=[*order, "testable"])
+    return rows.assign(best=best).drop(columns=[*order, "testable", "severity"])
 
 
 def verdicts(rows: pd.DataFrame) -> pd.Series:

@@ -42,13 +42,14 @@ class Verdict(StrEnum):
 
 
 VERDICTS = {
-    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three baselines or more",
+    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three baselines or more; for BLEU, the "
+    "interval over baselines too",
     Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
     Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than three baselines",
-    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim says that one thing is "
-    "larger than another, and the interval includes no difference",
+    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim needs a difference, and the "
+    "interval includes none",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
-    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range",
+    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, whatever the number of baselines",
     Verdict.BY_OUR_THRESHOLD: "the same, but the paper gives no number and the threshold is ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
@@ -69,6 +70,7 @@ class Unit(StrEnum):
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
 
+NONE = {Unit.DIFFERENCE: 0.0, Unit.POINTS: 0.0, Unit.CORRELATION: 0.0, Unit.AREA: 0.5}  # the value of no difference
 FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+z.0f", Unit.RANK: ".2g"}
 
 
@@ -85,6 +87,7 @@ class Measured:
     baselines: int = 1  # trained models, of different seeds, on which the number rests
     sufficient: bool = True  # whether the evidence suffices for more than "partly"
     confounded: bool = False  # whether the models compared differ in more than the claim is about
+    across: tuple[float, float] = (-inf, inf)  # the interval over baselines, where low and high are over sentences
 
 
 class Claim(Section):
@@ -110,7 +113,6 @@ class Claim(Section):
     scopes: list[str] = Field(
         [], description="of the models pruned by gates that it judges; none: it judges the baseline"
     )
-    control: str = Field("", description="kind of the models from scratch with which it compares them")
     of_pruning: bool = Field(False, description="whether it needs a corpus that is pruned, or whose heads are ablated")
     judged_on: list[Literal["translation", "classification"]] = Field(["translation"])
     of_trained: bool = Field(
@@ -138,10 +140,10 @@ LEGEND = " ".join(f"{verdict.value.capitalize()}: {meaning}." for verdict, meani
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
-    f"and with {LEAST_BASELINES} or more its interval is Student's over them; intervals of BLEU are over sentences, the same "
-    "for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. Claims that this "
-    "experiment cannot test are below the table, by reason. Losses of a classifier by pruning are relative to what it has "
-    "learned: its score less that of the most frequent label."
+    f"and with {LEAST_BASELINES} or more its interval is Student's over them, or a wider one within them; intervals of BLEU are "
+    "over sentences, the same for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. "
+    "Claims that this experiment cannot test are below the table, by reason. Losses of a classifier by pruning are relative to "
+    "what it has learned: its score less that of the most frequent label."
 )
 
 
@@ -170,8 +172,10 @@ def judge(claim: Claim, measured: Measured) -> Verdict:
         if isnan(measured.low) or (measured.low <= high and measured.high >= low):
             return Verdict.INCONCLUSIVE
         return Verdict.BY_OUR_THRESHOLD if claim.our_threshold else Verdict.NOT_REPRODUCED
-    if claim.directed and not certain:
+    none = NONE.get(claim.unit, nan)
+    if not certain and (claim.directed or (measured.low <= none <= measured.high and not low <= none <= high)):
         return Verdict.INCONCLUSIVE
+    certain = certain and (measured.across == (-inf, inf) or low <= measured.across[0] and measured.across[1] <= high)
     if not (certain and measured.sufficient and measured.baselines >= LEAST_BASELINES):
         return Verdict.PARTLY
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED

@@ -1,7 +1,8 @@
 """Inference from few baselines with many heads each: means over baselines, comparisons within layers.
 
 The heads of a baseline are not independent, so the unit is the baseline: a statistic is computed for each, and the interval is
-Student's over baselines. With fewer than three baselines it is one within them, and no claim is more than partly reproduced.
+Student's over baselines, but at least as wide as the one within them: three values may agree by chance. With fewer than three
+baselines it is the one within them, and no claim is more than partly reproduced.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +44,8 @@ def mean_of(
     note: str = "",
     owners: int = 0,
 ) -> Measured:
-    """The mean of one value per baseline, with Student's interval; with fewer than three of them, with the interval `within`.
+    """The mean of one value per baseline, with Student's interval, widened to hold the interval `within`; with fewer than three
+    of them, with the latter.
 
     `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with the function that it is about;
     the note says so if there is only one.
@@ -52,11 +54,17 @@ def mean_of(
     values, (low, high) = values.astype(float), within
     mean = float(values.mean())
     if len(values) >= LEAST_BASELINES:
-        half = float(t.ppf(0.975, len(values) - 1) * sem(values))
-        low, high = max(bounds[0], mean - half), min(bounds[1], mean + half)
+        half = half_width(values)
+        low, high = np.fmin(low, mean - half), np.fmax(high, mean + half)  # ignore NaN
+        low, high = float(max(bounds[0], low)), float(min(bounds[1], high))
     if n is None:
         n, of = len(values), "baselines"
     return Measured(mean, low, high, n, of, note, len(values))
+
+
+def half_width(values: pd.Series) -> float:
+    """Half of Student's 95% interval of the mean."""
+    return float(t.ppf(0.975, len(values) - 1) * sem(values))
 
 
 def by_baseline(heads: pd.DataFrame, statistic: Statistic) -> pd.Series:

@@ -4,14 +4,16 @@ A measure takes the evidence of a corpus and returns a number, or raises `NotTes
 """
 
 from dataclasses import replace
+from math import inf, isfinite
 
 import numpy as np
 import pandas as pd
 
+from specialized_heads.experiment.names import CONTINUED
 from specialized_heads.model.architecture import SCOPES
-from specialized_heads.report.claims.claim import Measured, Unit
+from specialized_heads.report.claims.claim import LEAST_BASELINES, Measured, Unit
 from specialized_heads.report.claims.evidence import MODEL, Evidence, counterparts, require
-from specialized_heads.report.claims.inference import SHARES, each, mean_of
+from specialized_heads.report.claims.inference import SHARES, each, half_width, mean_of
 from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
@@ -46,7 +48,7 @@ def loss(evidence: Evidence, *, data: str, scope: str, heads: int, of: int, chan
     beside, _ = difference(evidence, scope=scope, left=heads / of, column="difference")
     form = Unit.DIFFERENCE.text
     notes = [f"against λ 0; against the baseline {form(beside.value)} [{form(beside.low)}, {form(beside.high)}]"]
-    notes += [f"by seed {each(values, form)}"] * (len(values) > 1)
+    notes += [seeds_note(values)] * (len(values) > 1)
     absent = sorted(set(evidence.pruned_models(scope)["seed"]) - set(values.index))
     notes += [f"seed {' and '.join(map(str, absent))} is not compared with λ 0"] * bool(absent)
     notes += [f"the interval excludes the paper's {form(change)}"] * (not found.low <= change <= found.high)
@@ -76,8 +78,24 @@ def difference(
     if all(len(samples) for samples in drawn):
         low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
     by_seed, sentences = pd.Series(values, dtype=float), int(evidence.scores["sentences"].iloc[0])
-    measured = Measured(by_seed.mean(), float(low), float(high), sentences, "sentences", baselines=len(values))
-    return measured, by_seed
+    shared = {"across": across(by_seed), "baselines": len(values)}
+    return Measured(by_seed.mean(), float(low), float(high), sentences, "sentences", **shared), by_seed
+
+
+def across(by_seed: pd.Series) -> tuple[float, float]:
+    """Student's interval over baselines, unbounded where there are too few.
+
+    The interval over sentences alone says nothing of other baselines.
+    """
+    half = half_width(by_seed) if len(by_seed) >= LEAST_BASELINES else inf
+    return float(by_seed.mean()) - half, float(by_seed.mean()) + half
+
+
+def seeds_note(by_seed: pd.Series) -> str:
+    """The values of several seeds, and the interval over them."""
+    form, (low, high) = Unit.DIFFERENCE.text, across(by_seed)
+    over = f"; over baselines [{form(low)}, {form(high)}]" if isfinite(low) else ""
+    return f"by seed {each(by_seed, form)}{over}"
 
 
 def require_near(shares: np.ndarray, share: float) -> None:
@@ -90,7 +108,7 @@ def require_near(shares: np.ndarray, share: float) -> None:
 def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
-    A control whose schedule is not that of baseline and pruning together (`MATCHED`) confounds heads with schedule. Pairs of
+    A control whose schedule is not that of baseline and pruning together (`CONTINUED`) confounds heads with schedule. Pairs of
     another scope count only if there is none of `scope`.
 
     Args:
@@ -117,8 +135,8 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     if samples in pairs and pairs[samples].notna().all():
         by_seed = [np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
-    note = f"scope {' and '.join(pairs['scope'].unique())}, by seed {each(means['gain'], Unit.DIFFERENCE.text)}"
-    matched = control in MATCHED and updates == needed
+    note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'])}"
+    matched = control in CONTINUED and updates == needed
     if not matched:
         note += f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models in two"
     return Measured(
@@ -130,10 +148,8 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         note,
         len(means),
         confounded=not matched,
+        across=across(means["gain"]),
     )
-
-
-MATCHED = ("continued", "continued_count")  # controls trained as the baseline, then as pruning trains
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:

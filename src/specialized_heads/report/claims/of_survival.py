@@ -9,7 +9,7 @@ import pandas as pd
 from specialized_heads.heads.functions import BY_NAME, POSITIONAL, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import HEAD, Evidence, require
+from specialized_heads.report.claims.evidence import HEAD, MODEL, Evidence, require
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,
@@ -29,6 +29,11 @@ from specialized_heads.report.claims.of_heads import COMPARED, STRATA, labelled
 from specialized_heads.report.claims.of_scores import require_near
 
 ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation with its direction
+NESTED = [
+    "in_larger",
+    "of",
+    "by_chance",
+]  # heads left that the next larger model has too, of these, and as many by chance
 MIN_REMOVED = 10  # a direction needs at least as many removed heads
 NEAR_THRESHOLD = 0.05  # of a function's score: a head so close to the threshold before pruning may pass it by noise
 
@@ -65,6 +70,50 @@ def surviving(evidence: Evidence, scope: str, function: str = COMPARED[0]) -> pd
     """The encoder heads of the baselines with a function, or with none, and their survival (`Evidence.survival`)."""
     heads = evidence.survival(scope)
     return labelled(evidence, heads[heads["type"] == "encoder"], function)
+
+
+# Whether the heads of a smaller model are among those of a larger one.
+
+
+def nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, float]]:
+    """By index, how many encoder heads each model shares with the one of its seed before it; none of the first ones.
+
+    By chance, n of N heads of a layer and m of the same N share n·m/N.
+    """
+    whole, left = evidence.baseline_heads(), evidence.heads[evidence.heads["type"] == "encoder"]
+    shared: dict[int, dict[str, float]] = {}
+    for (seed, _), same in models.groupby(["seed", models["lam"].isna()]):
+        sizes = whole[whole["seed"] == seed].groupby("layer").size()
+        larger = None
+        for place in same.sort_values("encoder_heads", ascending=False, kind="stable").index:
+            heads = left.merge(same.loc[[place], MODEL], on=MODEL)[["layer", "head"]]
+            if larger is not None:
+                chance = heads.groupby("layer").size() * larger.groupby("layer").size() / sizes
+                values = len(heads.merge(larger)), len(heads), chance.sum()
+                shared[place] = dict(zip(NESTED, values, strict=True))
+            larger = heads
+    return shared
+
+
+def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
+    """The share of the heads left that the next larger model of the same baseline has too, pooled over its models.
+
+    The note has the share by chance, and whether the models of a baseline shared order of the text, dropout and gate noise, as
+    those of older tables did: then they agree for that reason too.
+    """
+    models = evidence.pruned_models(scope)
+    counts = pd.DataFrame.from_dict(nested(evidence, models), orient="index")
+    require(len(counts), "no baseline has two pruned models")
+    sums = counts.groupby(models["seed"]).sum()
+    values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
+    alike = (
+        "own_seed" not in models or models.groupby("seed")["own_seed"].nunique().lt(models.groupby("seed").size()).any()
+    )
+    note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
+    note += "the same in all models of a baseline" if alike else "drawn for each model"
+    note += f"; by seed {each(values, Unit.SHARE.text)}" if len(values) > 1 else ""
+    pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
+    return mean_of(values, within=(pooled.low, pooled.high), n=pooled.n, of="heads", note=note, bounds=SHARES)
 
 
 # Functions of the heads left.

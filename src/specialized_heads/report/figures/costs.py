@@ -27,7 +27,7 @@ TABLE2_COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCO
 KINDS = ["baseline", "pruned", *CONTROLS]
 CONTROLS_CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
-    "updates of training, or of fine-tuning if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
+    "updates of training, or of fine-tuning alone if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
     "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
     "seeds, or 1 if some seeds gain and others lose."
 )
@@ -191,7 +191,8 @@ def controls_shown(rows: pd.DataFrame) -> pd.DataFrame:
 
     scratch: the same heads per layer, from random initialisation. count: as many heads of each type, spread evenly over
     the layers, from random initialisation. regularised: the pruning objective from random initialisation, whose gates
-    may leave another number of heads.
+    may leave another number of heads. continued, continued_count, continued_regularised: these three, trained on with the
+    schedule of pruning.
     """
     lines = [
         {

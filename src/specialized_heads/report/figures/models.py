@@ -38,8 +38,11 @@ CURVES_COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads",
 TITLES = {
     "pruned": "pruned",
     "scratch": "from scratch",
+    "continued": "from scratch, second decay",
     "count": "as many heads, from scratch",
+    "continued_count": "as many heads, second decay",
     "regularised": "with gates, from scratch",
+    "continued_regularised": "with gates at first, second decay",
     "finetuned": "cut by a criterion, fine-tuned",
 }
 DEVELOPMENT = {"markersize": 2.5, "linestyle": "none"}

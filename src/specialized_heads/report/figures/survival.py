@@ -20,10 +20,10 @@ from matplotlib.lines import Line2D
 from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
-from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, evidence_of
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, evidence_of
 from specialized_heads.report.claims.inference import associated, correlation_of, ranked
+from specialized_heads.report.claims.of_survival import NESTED, nested, surviving
 from specialized_heads.report.claims.of_survival import survival as difference_of
-from specialized_heads.report.claims.of_survival import surviving
 from specialized_heads.report.data import Tables, is_decided
 
 # Name of a score -> how to compute it from the table of heads; a higher score should predict survival.
@@ -37,7 +37,6 @@ SCORES = {
 }
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "seed", "counted", "heads", "left", "labelled"]
 COLUMNS += ["labelled_survival", "other_survival", "difference", "low", "high", *SCORES]
-NESTED = ["in_larger", "of", "by_chance"]
 COLUMNS += NESTED
 CAPTION = (
     "Survival of encoder heads under pruning. difference: survival of heads with a function minus that of heads without, within "
@@ -71,39 +70,19 @@ def numbers(tables: Tables) -> pd.DataFrame:
         models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] != 0)]
         models = models.assign(place=models.index, counted=is_decided(models))
         models = sweep.in_order(models, {**sweep.WEAKEST_FIRST, "seed": True})
-        nested = _nested(evidence, models)
+        shared_heads = nested(evidence, models.set_index("place"))
         for model in models.to_dict("records"):
             # On its own, each model counts.
             alone = scores[(scores["kind"] == "baseline") | (scores.index == model["place"])].assign(gates_decided=1.0)
             own = shared | {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
-            own |= {"left": model["encoder_heads"]} | nested.get(model["place"], {})
+            own |= {"left": model["encoder_heads"]} | shared_heads.get(model["place"], {})
             rows.append(own | _measured(replace(evidence, scores=alone), scope))
         if len(models):
-            counted = [nested[place] for place in models.loc[models["counted"], "place"] if place in nested]
+            counted = [shared_heads[place] for place in models.loc[models["counted"], "place"] if place in shared_heads]
             sums = pd.DataFrame(counted, columns=NESTED).sum(min_count=1)
             rows.append(shared | {"counted": True} | sums.to_dict() | _measured(evidence, scope))
     counts = ("seed", "heads", "left", "labelled", "target_heads", *NESTED[:2])
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(counts, "Int64"))
-
-
-def _nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, float]]:
-    """By place, how many encoder heads each model shares with the one of its seed before it; none of the first ones.
-
-    By chance, n of N heads of a layer and m of the same N share n·m/N.
-    """
-    whole, left = evidence.baseline_heads(), evidence.heads[evidence.heads["type"] == "encoder"]
-    shared: dict[int, dict[str, float]] = {}
-    for (seed, _), same in models.groupby(["seed", models["lam"].isna()]):
-        sizes = whole[whole["seed"] == seed].groupby("layer").size()
-        larger = None
-        for place in same.sort_values("encoder_heads", ascending=False, kind="stable")["place"]:
-            heads = left.merge(same.loc[same["place"] == place, MODEL], on=MODEL)[["layer", "head"]]
-            if larger is not None:
-                chance = heads.groupby("layer").size() * larger.groupby("layer").size() / sizes
-                values = len(heads.merge(larger)), len(heads), chance.sum()
-                shared[place] = dict(zip(NESTED, values, strict=True))
-            larger = heads
-    return shared
 
 
 def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
