@@ -146,7 +146,7 @@ def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(experi
     cut = stages.settings("pruning.criteria cut", stages.cut)(
         experiment, **JOB, criterion="gates", scope="all", target="heads2"
     )
-    assert cut == {"criterion": "gates", "scope": "all", "column": None, "seed": 3}
+    assert cut == {"criterion": "gates", "scope": "all", "column": None, "seed": 3, "device": "auto"}
     with pytest.raises(ValueError, match="corpus.tokens has no settings moments"):
         stages.settings("corpus.tokens", stages.baseline)(experiment, **JOB)
 

@@ -34,6 +34,8 @@ import pytest
 
 from specialized_heads.experiment.figures import RESULTS
 from specialized_heads.report import style
+from specialized_heads.report.claims.claim import judged
+from specialized_heads.report.claims.evidence import evidence_of
 
 OWN = [(2, 2), (3, 3)]  # heads
 
@@ -64,28 +66,28 @@ def both(make):
 
 
 def page(name):
-    return importlib.import_module(f"specialized_heads.report.{name}")
+    return importlib.import_module(f"specialized_heads.report.figures.{name}")
 
 
 def test_figures_and_tables(both, make) -> None:
     with_it, without = both
-    functions, survival, figure8 = map(page, ("beyond.functions", "beyond.survival", "voita.figure8"))
-    line = functions.shown(functions.numbers(with_it)).iloc[0]
+    functions, survival, left, gates = map(page, ("functions", "survival", "heads_left", "gates"))
+    line = functions.labels_shown(functions.labels_numbers(with_it)).iloc[0]
     assert (line["share at punctuation"], line["punctuation heads"]) == ("0.80", "2 of 24")
-    emergence = page("beyond.emergence").numbers(with_it)
+    emergence = functions.emergence_numbers(with_it)
     assert set(emergence.loc[emergence["measure"] == "punctuation", "value"]) == {0.8}
     labelled = [survival.numbers(tables)["labelled"].iloc[-1] for tables in both]
     assert labelled[0] == labelled[1] + 2
     assert "share at punctuation" in survival.numbers(with_it)
-    cells = figure8.numbers(with_it)
+    cells = left.figure8_numbers(with_it)
     assert (cells["names"] == "punctuation").sum() == 3  # two before pruning, one after it
-    assert "punctuation" in make.texts(figure8.draw(cells))
-    assert "punctuation" in make.texts(page("beyond.gates").draw(page("beyond.gates").numbers(with_it)))
+    assert "punctuation" in make.texts(left.figure8_draw(cells))
+    assert "punctuation" in make.texts(gates.pruning_draw(gates.pruning_numbers(with_it)))
     assert len({look["facecolor"] for look in style.FUNCTIONS.values()}) == len(style.FUNCTIONS) == 5
 
 
 def test_claims(both) -> None:
-    claims = [page("claims.table").judged([page("claims.table").evidence_of(tables)]).set_index("claim") for tables in both]
+    claims = [judged([evidence_of(tables)]).set_index("claim") for tables in both]
     heads, kept = ([each.loc[name] for each in claims] for name in ("relevance_functions", "functions_kept"))
     assert heads[0]["n"] == heads[1]["n"] + 2
     assert kept[0]["value"] != kept[1]["value"]

@@ -121,7 +121,7 @@ def analyse(
     measured = {"rules": default.relevance_rules[:1], "predictions": default.relevance_predictions}
     measured |= {"seed": 1, "device": device}
     outputs = {"output": relevance, "report": output / "relevance.json"}
-    _run("heads.relevance.measure", measured, model=weights, dev=tokens, **outputs)
+    _run("heads.relevance", measured, model=weights, dev=tokens, **outputs)
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
