@@ -96,7 +96,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     assert stale == REPORT | {"view_heads", "viewer_index", "configuration"}
 
 
-REMADE = {"heads/relevance/propagate.py": OF_RELEVANCE, "evaluation/score.py": {"score"}}
+REMADE = {"heads/propagation.py": OF_RELEVANCE, "evaluation/score.py": {"score"}}
 
 
 @pytest.mark.parametrize("module", REMADE)

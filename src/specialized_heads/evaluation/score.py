@@ -113,9 +113,13 @@ def _resampled(system: list[str], references: list[str], times: np.ndarray, sing
     return np.array([score.score for score in resampled])
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a translation, which end with a line feed only."""
-    return path.read_bytes().decode("utf-8").split("\n")[:-1]
+def read_lines(path: Path, *, references: list[str]) -> list[str]:
+    """Read a translation, whose lines end with a line feed only; a `UserError` unless it has one line per reference."""
+    lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+    if len(lines) != len(references):
+        problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
+        raise stage.UserError(f"{path}: {problem}; delete it and run again")
+    return lines
 
 
 def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: str) -> dict[str, float | str | None]:
@@ -141,7 +145,7 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
     [references] = read_columns(files.references, "target")
-    translation = read_lines(files.translation)
+    translation = read_lines(files.translation, references=references)
     lowercase = settings.preprocess == "paper"
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)
     reference_tokens = apply(references, language=settings.language, mode="paper")
@@ -153,7 +157,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "chrf": chrf.corpus_score(translation, [references]).score,
         "signature": str(metric.get_signature()),
         "signature_chrf": str(chrf.get_signature()),
-        **of_moses_tokens(read_lines(files.tokenised), reference_tokens, settings.language),
+        **of_moses_tokens(read_lines(files.tokenised, references=references), reference_tokens, settings.language),
         "sentences": len(references),
     }
     if lowercase:
@@ -170,7 +174,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         values: tuple[float | list[float] | None, ...] = (None,) * 5
         if path:
             options = {"language": settings.language, "lowercase": lowercase}
-            other, [system], _ = compare(read_lines(path), [translation], references, **options)
+            other, [system], _ = compare(read_lines(path, references=references), [translation], references, **options)
             drawn = system.differences.round(3).tolist()
             values = (system.bleu - other, system.low, system.high, system.p_value, drawn)
         names = ("difference", "difference_low", "difference_high", "p_value", "difference_samples")
