@@ -27,6 +27,7 @@ dt { font-weight: 600; }
 dd { grid-column: 2; margin: 0; overflow-wrap: anywhere; }
 dl, p { max-width: 60rem; }
 figure { margin: 0 0 1.5rem; }
+.scroll th, .scroll td { overflow-wrap: break-word; }
 img { height: auto; max-width: 100%; }
 """
 BEST = (
@@ -61,7 +62,7 @@ def of_models(models: pd.DataFrame) -> dict[str, list[str]]:
                 text = f"{title}: {model['metric']} {model['bleu']:.1f} with {heads}"
                 more = [f"mean of {model['seeds']} seeds"] if model["seeds"] > 1 else []
                 if kind == "pruned":
-                    text += f" of {whole}"
+                    text += f" of {whole:.0f}"
                     more = [sweep.target(model["lam"], model["target_heads"]), style.SCOPES[model["scope"]], *more]
                     more += ["gates not decided"] if model["undecided"] else []
                 lines[name].append(f"{text} heads" + (f" ({', '.join(more)})" if more else ""))
