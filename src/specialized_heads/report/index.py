@@ -6,6 +6,7 @@ that the folder can be moved.
 """
 
 import html
+import re
 from itertools import groupby
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from specialized_heads.report.data import TOTALS, is_decided
 from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parents[1] / "viewer" / "page.css"
-LOOKS = """nav a { display: inline-block; margin-right: 1rem; }
+LOOKS = """body { max-width: 66rem; }
+nav a { display: inline-block; margin-right: 1rem; }
 h2 { border-top: 1px solid var(--rule); margin-top: 2rem; padding-top: 1rem; }
 h3 { font-size: 0.95rem; margin: 1.2rem 0 0.3rem; }
 dl { display: grid; gap: 0.2rem 1rem; grid-template-columns: auto minmax(0, 1fr); margin: 0 0 0.5rem; }
@@ -103,8 +105,10 @@ def page(found: dict[str, list[str]], counts: pd.DataFrame, settings: Settings) 
         parts += [_verdicts(counts)] if category == CLAIMS and len(counts) else []
         parts += map(_shown, own)
     numbers = [_link(f"data/{table}.parquet", table) for table in settings.tables]
-    numbers.append(_link("configuration.yaml", "configuration"))
-    parts.append(f"<h2>Numbers</h2>\n<p>All that was measured, for pandas: {', '.join(numbers)}.</p>")
+    configuration = _link("configuration.yaml", "configuration")
+    parts.append(
+        f"<h2>Numbers</h2>\n<p>Tables for pandas: {', '.join(numbers)}. The {configuration} with all defaults.</p>"
+    )
     return "\n".join([*parts, "</body>", "</html>", ""])
 
 
@@ -122,7 +126,9 @@ def _shown(result: Result) -> str:
     formats = ", ".join(_link(path, path.rpartition(".")[2].upper()) for path in others)
     if not result.stem.startswith("figures/"):
         return f'<h3><a href="{first}">{label}</a> <small>({formats})</small></h3>'
-    caption = "".join(f"<p>{html.escape(text)}</p>" for text in result.caption.split("\n\n"))
+    # Code is between backticks, as in all docstrings.
+    text = re.sub("`+([^`]+)`+", r"<code>\1</code>", html.escape(result.caption))
+    caption = "".join(f"<p>{part}</p>" for part in text.split("\n\n"))
     # A dot of the screen for two of the image, so that all figures have one scale.
     image = f'<picture><source srcset="{first} 2x"><img src="{first}" alt="{label}" loading="lazy"></picture>'
     figure = f'<figure><a href="{first}">{image}</a><figcaption class="note">{caption}</figcaption></figure>'
