@@ -301,9 +301,10 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     assert not of_tasks & {"figure1", "front", "data_card", "figures", "heads", "relations", "systematic"}
 
 
-def test_the_environment_waits_for_everything_else(experiment: Experiment) -> None:
-    needs = figures.files(experiment, stem=figures.LAST)["needs"]
-    assert set(needs) == set(everything(experiment)) - {"results/e/tables/environment.md"}
+def test_the_environment_waits_for_everything_else_and_the_page_of_results_for_it(experiment: Experiment) -> None:
+    shown = set(everything(experiment)) - {"results/e/index.html"}
+    assert set(figures.shown_files(experiment)) == shown
+    assert set(figures.files(experiment, stem=figures.LAST)["needs"]) == shown - {"results/e/tables/environment.md"}
 
 
 def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:

@@ -85,5 +85,5 @@ def test_a_figure_takes_two_edits(finished) -> None:
     assert run.rules == {"figure"}
     assert finished.file("figures/entropy.pdf").read_bytes().startswith(b"%PDF-")
     assert "EN-FR Tatoeba" in finished.file("figures/entropy.csv").read_text(encoding="utf-8")
-    # It makes nothing else stale but the table of the environment, which is made after all figures.
-    assert {Path(path).stem for _, path in finished.stale()} == {"environment"}
+    # It makes nothing else stale but the table of the environment and the page of all results, which are made after all figures.
+    assert {Path(path).stem for _, path in finished.stale()} == {"environment", "index", "summary"}

@@ -1,5 +1,6 @@
 """The whole DAG on the smoke experiment: what it makes, and what it makes again after a change."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,7 @@ SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 OF_MODELS = ("models", "heads", "logs")  # the tables that have rows of every pruned model
 OF_RELEVANCE = {"relevance", "analyse_heads", "view_heads", "viewer_index"}
-REPORT = {"gather", "figure", "table"}  # all figures and tables read the same five tables
+REPORT = {"gather", "figure", "table", "index"}  # all figures and tables read the same five tables
 
 
 def test_it_runs_to_the_end(smoke_run) -> None:
@@ -22,6 +23,22 @@ def test_it_runs_to_the_end(smoke_run) -> None:
     assert {"corpus_raw", *REPORT} < run.rules
     folder = workflow.file("")
     assert [path for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".state"] == []
+
+
+def test_it_ends_with_what_was_found_and_a_page_that_links_to_all_of_it(smoke_run) -> None:
+    workflow, run = smoke_run
+    summary = workflow.file("summary.txt").read_text(encoding="utf-8")
+    # Snakemake itself then names its log and the time.
+    assert run.printed.partition("Complete log(s)")[0].rstrip().endswith(f"\n{summary.rstrip()}")
+    names = [line.partition(":")[0] for line in summary.splitlines()]
+    assert names == ["Baseline", "Best pruned", "Claims", "Report", "Viewer"]
+    page = workflow.file("index.html")
+    links = set(re.findall(r'(?:href|src|srcset)="([\w./]+)[" ]', page.read_text(encoding="utf-8")))
+    assert [link for link in links if not (page.parent / link).is_file()] == []
+    shown = {path for name in ("figures/*", "tables/*", "claims.*", "data/*") for path in page.parent.glob(name)}
+    unused = page.parent / "data" / "ablation.parquet"  # this experiment ablates nothing
+    assert shown - {page.parent / link for link in links} <= {unused}
+    assert {"viewer/index.html", "configuration.yaml"} < links
 
 
 @pytest.mark.parametrize("table", ["models", "heads", "logs", "relations"])
@@ -105,8 +122,9 @@ def test_an_edit_remakes_what_its_code_made(finished, module: str) -> None:
     assert {rule for rule, _ in finished.stale()} == REPORT | REMADE[module]
 
 
-# The environment is made last.
-DRAWN = {"figures/costs.py": {"figure7", "table2", "environment"}, "claims/claims.yaml": {"claims", "environment"}}
+# These are made last.
+LAST = {"environment", "index", "summary"}
+DRAWN = {"figures/costs.py": {"figure7", "table2", *LAST}, "claims/claims.yaml": {"claims", *LAST}}
 
 
 @pytest.mark.parametrize("file", DRAWN)

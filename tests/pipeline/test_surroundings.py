@@ -103,7 +103,7 @@ def test_warnings_of_kept_results_are_repeated_even_if_a_job_fails(finished) -> 
     finished.file("warnings.txt").unlink()
     finished.file("figures/figure7.pdf").unlink()
     again = finished.run()
-    assert again.rules == {"figure", "table", "all"}, again.printed[-3000:]
+    assert again.rules == {"figure", "table", "index", "all"}, again.printed[-3000:]
     assert again.warnings == kept
     assert finished.file("warnings.txt").read_text(encoding="utf-8").splitlines() == kept
 

@@ -1,14 +1,17 @@
-"""What sums an experiment up: training curves, the table of models, the environment."""
+"""What sums an experiment up: training curves, the table of models, the environment, the page of all results."""
 
 import json
+import re
 import shutil
 import subprocess
+from html import escape
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import specialized_heads
+from specialized_heads.report import index
 from specialized_heads.report.figures import models, provenance
 
 
@@ -108,3 +111,80 @@ def test_everything_that_was_counted_is_there_and_what_is_read_has_a_column_per_
     assert (cells["reading", "pairs"], cells["train", "source length, mean"]) == (["1,000"] * 2, ["5.2"] * 2)
     assert (cells["reading", "dropped: over limit"], cells["reading", "dropped: no tab"]) == (["10", "–"], ["–", "3"])
     assert not {("cleaning", "dropped: empty"), ("source", "file 1 sha256")} & set(cells)  # idle, or too long
+
+
+# The page of all results, and the lines with which a run ends.
+
+TITLE = "<b>A</b> & \x1b[2Jmeaning"
+
+
+@pytest.fixture
+def paged(tmp_path: Path, call):
+    """The page of these models and verdicts by title, and its lines."""
+
+    def run(made, verdicts: dict[str, list[str]], **settings: object) -> tuple[str, list[str]]:
+        claims = [(title, verdict) for title, own in verdicts.items() for verdict in own]
+        pd.DataFrame(claims, columns=["corpus", "verdict"]).to_csv(tmp_path / "claims.csv")
+        made.models.to_parquet(tmp_path / "models.parquet")
+        files = {"models": tmp_path / "models.parquet", "claims": tmp_path / "claims.csv"}
+        call(index, **files, output=tmp_path / "index.html", settings={"experiment": "e <i>"} | settings)
+        page, lines = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "summary.txt"))
+        return page, lines.replace(str(tmp_path), "results/e").splitlines()
+
+    return run
+
+
+def test_the_page_of_all_results_begins_with_the_models_and_the_claims(make, paged) -> None:
+    few = [[4, 0, 0]] * 3
+    rows = [
+        make.model(),
+        make.model(seed=2, loss=1.0),
+        make.model("pruned/all_lambda0", loss=-2.0, gates_decided=0.0),  # which has lost no heads
+        make.model("pruned/encoder_lambda0.01", [[6, 4, 2], [8] * 3, [8] * 3], loss=0.2),
+        make.model("pruned/encoder_lambda0.01", [[6, 4, 1], [8] * 3, [8] * 3], loss=0.6, seed=2),
+        make.model("pruned/all_heads12", few, loss=0.5),
+        make.model("pruned/all_lambda0.1", few, loss=-1.0, gates_decided=0.5),
+        make.model("scratch/all_lambda0.1", few, loss=-3.0),
+    ]
+    tables = make.tables(models={TITLE: rows, "verdict": [make.model()]})
+    verdicts = {TITLE: ["partly", "not testable", "partly", "value only"], "verdict": ["reproduced"]}
+    results = ["figures/front", "claims", "figures/gates", "tables/models"]
+    page, lines = paged(tables, verdicts, results=results, tables=["models", "logs"], viewer=True)
+    title = r"<b>A</b> & \x1b[2Jmeaning"
+    assert lines == [
+        f"Baseline:    {title}: BLEU 29.5 with 72 heads (mean of 2 seeds); verdict: BLEU 30.0 with 72 heads",
+        f"Best pruned: {title}: BLEU 29.6 with 59.5 of 72 heads (λ 0.01, encoder heads pruned, mean of 2 seeds)",
+        f"Claims:      {title}: 2 partly, 1 not testable; verdict: 1 reproduced",
+        "Report:      results/e/index.html; tables: results/e/tables; numbers: results/e/data",
+        "Viewer:      results/e/viewer/index.html",
+    ]
+    assert f"<dd>{escape(TITLE)}: BLEU 29.5 with 72 heads" in page and f"<th>{escape(TITLE)}</th>" in page
+    assert "<b>" not in page and "<i>" not in page and "<script" not in page and "http" not in page
+    rows = [re.findall("<td>(.*?)</td>", row)[:3] for row in page.split("<tr>")]
+    assert [row for row in rows if row] == [
+        ["reproduced", "0", "1"],
+        ["partly", "2", "0"],
+        ["value only", "1", "0"],
+        ["not testable", "1", "0"],
+    ]
+    assert re.findall(r"<h2.*?>(.*)</h2>", page) == ["Claims", "Pruning", "Runs", "Numbers"]
+    files = [f"{stem}.{ending}" for stem in results for ending in index.BY_STEM[stem].suffixes]
+    files += ["data/models.parquet", "data/logs.parquet", "configuration.yaml", "viewer/index.html"]
+    assert set(re.findall(r'(?:href|src)="([\w./]+)"', page)) == set(files)
+
+
+def test_undecided_gates_are_named_where_no_pruned_model_has_others(make, paged) -> None:
+    pruned = make.model("pruned/all_lambda0.1", [[4, 0, 0]] * 3, loss=1.0, gates_decided=0.5)
+    _, lines = paged(make.tables(models={"A": [make.model(), pruned]}), {}, results=[], tables=[], viewer=False)
+    assert (
+        lines[1]
+        == "Best pruned: A: BLEU 29.0 with 12 of 72 heads (λ 0.1, heads of all types pruned, gates not decided)"
+    )
+
+
+def test_lines_that_do_not_apply_are_left_out(make, paged) -> None:
+    task = make.tables(models={"Halves": [make.model(metric="accuracy")]})
+    page, lines = paged(task, {}, results=["claims", "tables/tasks"], tables=["models"], viewer=False)
+    assert [line.split(":")[0] for line in lines] == ["Baseline", "Report"]
+    assert lines[0] == "Baseline:    Halves: accuracy 30.0 with 72 heads"
+    assert "Best pruned" not in page and "viewer/" not in page and "<table" not in page

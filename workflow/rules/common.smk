@@ -196,5 +196,15 @@ def repeat_warnings(file=None):
     lines = sorted(line for job in workflow.dag.jobs for line in warnings_of(job))
     if lines:
         logger.warning("\n".join(["Warnings of the jobs behind these results, by their logs:", *lines]))
-    if file and any(job.rule.name == "all" for job in workflow.dag.jobs):
+    if file and all_was_made():
         write_file(Path(file), "".join(f"{line}\n" for line in lines))
+
+
+def all_was_made():
+    return any(job.rule.name == "all" for job in workflow.dag.jobs)
+
+
+def end_with(file):
+    """Print what the experiment has found, and where it is, if `all` was made."""
+    if all_was_made():
+        logger.info(f"\n{Path(file).read_text(encoding='utf-8')}")

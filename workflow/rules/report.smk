@@ -1,4 +1,5 @@
-# All that was measured, in five tables, and every figure and table: functions of these. Then the configuration as it was used.
+# All that was measured, in five tables, and every figure and table: functions of these. Then the configuration as it was used, and the
+# page of all results.
 
 
 use rule stage as gather with:
@@ -70,3 +71,21 @@ use rule stage as configuration with:
         digest=hashlib.sha256(experiment.model_dump_json().encode()).hexdigest(),
         # Since it takes `output`, Snakemake neither compares nor prints it, twice, for each change.
         settings=lambda wildcards, output: json.dumps(experiment.model_dump(mode="json"), ensure_ascii=False),
+
+
+use rule stage as index with:
+    input:
+        planned(figures.shown_files),
+        models="results/{experiment}/data/models.parquet",
+        claims="results/{experiment}/claims.csv",
+    output:
+        "results/{experiment}/index.html",
+        "results/{experiment}/summary.txt",
+    log:
+        "results/{experiment}/logs/index.log",
+    benchmark:
+        "results/{experiment}/benchmarks/index.tsv"
+    group:
+        "figures"
+    params:
+        **stage("report.index", figures.page_settings, data=("../viewer/page.css",)),

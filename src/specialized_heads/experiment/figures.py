@@ -221,23 +221,38 @@ RESULTS = [
     Result("tables/environment", "figures.provenance environment", RUNS, "Environment", _everything),
 ]  # fmt: skip
 BY_STEM = {result.stem: result for result in RESULTS}
-LAST = "tables/environment"  # made when all else is; it differs from run to run
+LAST = "tables/environment"  # made when all else is, but for the page that shows it; it differs from run to run
 
 
 def everything(experiment: Experiment) -> list[str]:
-    """What the workflow makes where no target is named: the figures and tables that are wanted, the tables that they read, the
-    configuration and the viewer."""
-    wanted = [f"{result.stem}.{result.suffixes[1]}" for result in RESULTS if result.wanted(experiment)]
-    wanted += [f"data/{table}.parquet" for table in TABLES if any(sources(experiment, table).values())]
-    wanted += ["configuration.yaml"] + (["viewer/index.html"] if viewed(experiment) else [])
+    """What the workflow makes where no target is named: all results, and the page that shows them."""
+    return [f"results/{experiment.experiment}/index.html", *shown_files(experiment)]
+
+
+def shown_files(experiment: Experiment, /, **_: str) -> list[str]:
+    """What the page of all results waits for: the figures and tables that are wanted, the tables that they read, the heads of all
+    models, the configuration and the viewer."""
+    page = page_settings(experiment)
+    wanted = [f"{stem}.{BY_STEM[stem].suffixes[1]}" for stem in page["results"]]
+    wanted += [f"data/{table}.parquet" for table in page["tables"]]
+    wanted += ["configuration.yaml"] + (["viewer/index.html"] if page["viewer"] else [])
     heads = paths(experiment, HEADS, runs(experiment, corpora(experiment), "baseline", "pruned"))
     return [f"results/{experiment.experiment}/{name}" for name in wanted] + heads
+
+
+def page_settings(experiment: Experiment, /, **_: str) -> dict[str, Any]:
+    """What the page of all results shows: the figures and tables that are wanted, and those of the five tables with rows."""
+    return {
+        "results": [result.stem for result in RESULTS if result.wanted(experiment)],
+        "tables": [table for table in TABLES if any(sources(experiment, table).values())],
+        "viewer": bool(viewed(experiment)),
+    }
 
 
 def files(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, list[str]]:
     """What a result reads beside the five tables, by option; the last one waits for everything else."""
     if stem == LAST:
-        return {"needs": [path for path in everything(experiment) if LAST not in path]}
+        return {"needs": [path for path in shown_files(experiment) if LAST not in path]}
     read = BY_STEM[stem].files.items()
     return {option: paths(experiment, pattern, names(experiment)) for option, (pattern, names) in read}
 
