@@ -201,9 +201,12 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
 NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"
 
 
-@pytest.mark.parametrize("folder", [".", "docs/reference"])
-def test_every_measured_number_is_in_a_table_that_its_section_links(folder: str) -> None:
-    page = ROOT / folder / "README.md"
+REFERENCE = ROOT / "docs" / "reference"
+RESULTS = [REFERENCE / f"{name}.md" for name in ("README", "functions", "relevance", "pruning", "survival", "michel")]
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *RESULTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_measured_number_is_in_a_table_that_its_section_links(page: Path) -> None:
     missing = []
     for section in prose(page).split("\n## "):
         linked = {page.parent / target for target in re.findall(r"\]\(([^)#:]+\.\w+)", section)}
@@ -219,6 +222,26 @@ def test_every_measured_number_is_in_a_table_that_its_section_links(folder: str)
             if not any(shows(row, number) for row in rows):
                 missing.append((section.partition("\n")[0], number))
     assert not missing
+
+
+def test_every_number_of_a_finding_is_on_the_page_that_it_links() -> None:
+    text = prose(REFERENCE / "README.md").partition("## Ten findings\n")[2].partition("\n## ")[0]
+    findings = text.strip().split("\n- ")
+    assert len(findings) == 10
+    for finding in findings:
+        pages = [REFERENCE / name for name in re.findall(r"\]\((\w+\.md)", finding)]
+        assert len(pages) == 1 and re.search(r"\]\(\w+/figures/|claims\.md", finding), finding
+        unlinked = [" ".join(re.sub(r"\]\([^)]*\)", "", text).split()) for text in (finding, prose(pages[0]))]
+        written, there = ({*re.findall(rf"{NUMBER}|\[[−\d][^\]]*\]", text)} for text in unlinked)
+        assert written <= there, finding
+
+
+@pytest.mark.parametrize("page", [*RESULTS, ROOT / "docs" / "heads.md"], ids=lambda path: path.name)
+def test_numbers_are_written_one_way(page: Path) -> None:
+    """12,000 and 0.89, not 12000 and .89; years have no comma."""
+    text = re.sub(r"\]\([^)]*\)|`[^`]*`|seed 12345", "", prose(page))
+    years = r"19\d\d\b|20[0-2][1-9]\b"
+    assert re.findall(rf"(?<![\w.,])\.\d+|(?<![\w.,])(?!{years})\d{{4,}}\b", text) == []
 
 
 def numbers(line: str) -> list[float]:
