@@ -316,7 +316,7 @@ def test_enough_baselines_count_before_updates(kept) -> None:
 
 
 def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:
-    rows = across.judged([kept("a")])
+    rows = across.measured([kept("a")])
     tasks = [rows.assign(corpus=name) for name in ("one", "two", "three")]
     worst = rows["verdict"].eq("partly")
     tasks[1]["verdict"] = rows["verdict"].mask(worst, "not reproduced")
