@@ -1,4 +1,4 @@
-"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune` trains the cut model further.
+"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune` trains it further.
 
 Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table.
 "random" draws sets of heads and keeps the one with the median development loss, since one draw says little and BLEU of each would
@@ -9,6 +9,7 @@ confidence was never measured on a real token) ranks last; a type in which no he
 
 Updates, schedule and frozen weights of fine-tuning are those of pruning. So a model pruned by gates differs from one whose heads
 another criterion chose only by the choice, by gates that train while they choose, and by its own draws for order and dropout.
+Fine-tuning also continues controls from scratch, which so end with as many updates, in as many decays, as pruned models.
 """
 
 import copy

@@ -29,11 +29,8 @@ from specialized_heads.report.claims.of_heads import COMPARED, STRATA, labelled
 from specialized_heads.report.claims.of_scores import require_near
 
 ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation with its direction
-NESTED = [
-    "in_larger",
-    "of",
-    "by_chance",
-]  # heads left that the next larger model has too, of these, and as many by chance
+# Heads left that the next larger model has too, of how many, and as many by chance.
+NESTED = ["in_larger", "of", "by_chance"]
 MIN_REMOVED = 10  # a direction needs at least as many removed heads
 NEAR_THRESHOLD = 0.05  # of a function's score: a head so close to the threshold before pruning may pass it by noise
 
