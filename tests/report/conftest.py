@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from claim_tables import KINDS, ablation, evidence_of, model, systematic, with_counterparts
+from claim_tables import ALL_TYPES, KINDS, ablation, evidence_of, model, seeds, systematic, with_counterparts
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -183,3 +183,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def evidence() -> Evidence:
     """What a small experiment has to show for the claims of both papers."""
     return evidence_of(heads_table())
+
+
+@pytest.fixture
+def three(make) -> Evidence:
+    """Three equal baselines with their pruned models."""
+    return seeds(make.heads(), ALL_TYPES, ALL_TYPES, ALL_TYPES)

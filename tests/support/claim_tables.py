@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 from math import nan
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -146,3 +147,16 @@ def reason(measure: object, evidence: Evidence, **changed: object) -> str:
 
 def values(measured: Measured) -> tuple[float, float, float]:
     return measured.value, measured.low, measured.high
+
+
+FUNCTIONAL = [(1, 1), (1, 2), (1, 3), (1, 7), (2, 5), (2, 6), (3, 4)]  # encoder heads of the tables, as in conftest
+POSITIONAL = [(1, 2), (1, 3), (1, 7), (2, 6)]
+
+
+def planted(evidence: Evidence, **columns: object) -> Evidence:
+    return replace(evidence, heads=evidence.heads.assign(**columns))
+
+
+def flags(evidence: Evidence, places: list[tuple[int, int]]) -> np.ndarray:
+    heads = evidence.heads
+    return np.array([place in places for place in zip(heads["layer"], heads["head"])]) & heads["type"].eq("encoder")
