@@ -1,13 +1,15 @@
-# `make` reproduces the study in config.yaml. `make test` runs linters, unit tests and the smoke experiment; `make test-all`
-# runs all other tests, and `make test-kernels` the first ones again as other processors compute. Each first installs what it
-# needs into .venv if the requirements have changed. `make install EXTRAS=stanza,models` installs optional packages too.
+# `make` reproduces the study in config.yaml. `make test` runs linters, unit tests and the smoke
+# experiment; `make test-all` runs all other tests, and `make test-kernels` the first ones again as
+# other processors compute. Each first installs what it needs into .venv if the requirements have
+# changed. `make install EXTRAS=stanza,models` installs optional packages too.
 
 CORES ?= all
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 TESTED := $(VENV)/installed-tests
-# A Python that is not the environment's, for the environment may be active and made anew; and one that has pip, where possible.
+# A Python that is not the environment's, for the environment may be active and made anew; and one
+# that has pip, where possible.
 OUTSIDE = $(shell $(PYTHON) -c 'import importlib.util, os, sys; own = os.path.realpath(sys.prefix) == os.path.realpath("$(VENV)"); \
 	print(sys._base_executable if own or not importlib.util.find_spec("pip") else sys.executable)')
 # Its pip installs into the environment, because some systems lack ensurepip.
@@ -21,8 +23,8 @@ export PYTHONUTF8 = 1
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The main studies kept in docs/reference/, and the verdict on every claim. They take about 20 hours on two cores, twelve of them for
-# long_pruning, and can be interrupted and resumed at any time.
+# The main studies kept in docs/reference/, and the verdict on every claim. They take about 20 hours
+# on two cores, twelve of them for long_pruning, and can be interrupted and resumed at any time.
 KEPT = configuration.yaml claims.md claims.csv figures/*.png figures/*.csv tables/*.md tables/*.csv data/*.parquet
 KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
 	&& cp --parents $(KEPT) ../../docs/reference/$(1)

@@ -1,11 +1,15 @@
-"""What a user of an exported model gets: sentences per second, size on disk and BLEU, here and under CTranslate2.
+"""What a user of an exported model gets: sentences per second, size on disk and BLEU, here and
+under CTranslate2.
 
-Each model is exported for CTranslate2 in float32 and int8, and the whole test set is translated three ways: by this engine, and
-by CTranslate2 with either type. All run on the same threads, in rounds, in interleaved order. Batches hold sentences of similar
-length; with one sentence a batch, every tenth sentence is translated. Every model translates once before its time counts.
+Each model is exported for CTranslate2 in float32 and int8, and the whole test set is translated
+three ways: by this engine, and by CTranslate2 with either type. All run on the same threads, in
+rounds, in interleaved order. Batches hold sentences of similar length; with one sentence a batch,
+every tenth sentence is translated. Every model translates once before its time counts.
 
-    snakemake --cores all results/pruning/tatoeba_en_de/export/{baseline,pruned/all_heads{40,20}}/seed1/model.json ...
-    python benchmarks/exported.py results/pruning/tatoeba_en_de/corpus/test.parquet EXPORT... > benchmarks/exported.md
+    snakemake --cores all
+    results/pruning/tatoeba_en_de/export/{baseline,pruned/all_heads{40,20}}/seed1/model.json ...
+    python benchmarks/exported.py results/pruning/tatoeba_en_de/corpus/test.parquet EXPORT... >
+    benchmarks/exported.md
 """
 
 import argparse
@@ -32,7 +36,8 @@ BATCHES = {1: 10, 16: 1, 64: 1}  # sentences per batch: one sentence of how many
 TYPES = ("float32", "int8")
 ROUNDS = 3
 HEAD = ("heads", "engine", "size, MB", "BLEU", *(f"sentences/s, batch {size}" for size in BATCHES))
-Search = Callable[[list[list[int]], int], list[list[int]]]  # translations of sentences, so many in a batch; all are ids
+# translations of sentences, so many in a batch; all are ids
+Search = Callable[[list[list[int]], int], list[list[int]]]
 
 
 def here(translator: Translator) -> Search:
@@ -47,8 +52,11 @@ def here(translator: Translator) -> Search:
 
 
 def under_ctranslate2(folder: Path, translator: Translator) -> Search:
-    """Translation by CTranslate2, each of whose threads translates batches of its own, the fastest way for small models."""
-    engine = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    """Translation by CTranslate2, each of whose threads translates batches of its own, the fastest
+    way for small models."""
+    engine = ctranslate2.Translator(
+        str(folder), inter_threads=torch.get_num_threads(), intra_threads=1
+    )
     settings, pieces = translator.decoding, translator.source.id_to_piece
     number_of = translator.target.piece_to_id
 
@@ -66,16 +74,21 @@ def under_ctranslate2(folder: Path, translator: Translator) -> Search:
 
 
 def megabytes(folder: Path) -> str:
-    return f"{sum(path.stat().st_size for path in folder.glob('model.*') if path.suffix != '.json') / 1e6:.1f}"
+    weights = [path for path in folder.glob("model.*") if path.suffix != ".json"]
+    return f"{sum(path.stat().st_size for path in weights) / 1e6:.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("test", type=Path, help="Parquet file with the columns source and target")
-    parser.add_argument("exported", type=Path, nargs="+", help="folders that the rule `export` has written")
+    parser.add_argument(
+        "exported", type=Path, nargs="+", help="folders that the rule `export` has written"
+    )
     options = parser.parse_args()
     facts = machine.describe(torch.get_num_threads(), command=["python", *sys.argv])
-    texts, references = (pq.read_table(options.test)[side].to_pylist() for side in ("source", "target"))
+    texts, references = (
+        pq.read_table(options.test)[side].to_pylist() for side in ("source", "target")
+    )
     with tempfile.TemporaryDirectory() as temporary:
         systems: list[tuple[str, Translator, Search, Path]] = []
         for number, exported in enumerate(options.exported):
@@ -111,11 +124,16 @@ def main() -> None:
             heads = "; ".join(" ".join(str(len(layer)) for layer in layers) for layers in kept)
             speeds = [f"{np.median(seconds[number, size]):,.0f}" for size in BATCHES]
             rows.append((heads, engine, megabytes(folder), f"{scores[number]:.2f}", *speeds))
-    print("# Exported models\n\nMade by `benchmarks/exported.py`, whose first lines say what is measured.\n")
+    print(
+        "# Exported models\n\nMade by `benchmarks/exported.py`, whose first lines say what is "
+        "measured.\n"
+    )
     print(table(("", ""), [(f"**{name}**", value) for name, value in facts.items()]))
     print(
-        "\nHeads: those of each layer, in encoder self-attention; decoder self-attention; cross-attention. CTranslate2 has one "
-        "number of heads per stack and pads smaller layers. Size: of the weights and what describes them. Speeds: medians of "
+        "\nHeads: those of each layer, in encoder self-attention; decoder self-attention; "
+        "cross-attention. CTranslate2 has one "
+        "number of heads per stack and pads smaller layers. Size: of the weights and what "
+        "describes them. Speeds: medians of "
         f"{ROUNDS} rounds.\n"
     )
     print(table(HEAD, rows))

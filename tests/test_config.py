@@ -1,4 +1,5 @@
-"""What a user meets in the configuration: shipped files that load, messages that name the mistake, the schema in step."""
+"""What a user meets in the configuration: shipped files that load, messages that name the mistake,
+the schema in step."""
 
 import copy
 import json
@@ -14,7 +15,10 @@ from specialized_heads.experiment.file import places, read
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = [ROOT / "config.yaml", *sorted(path for path in (ROOT / "config").rglob("*.yaml") if not path.is_symlink())]
+SHIPPED = [
+    ROOT / "config.yaml",
+    *sorted(path for path in (ROOT / "config").rglob("*.yaml") if not path.is_symlink()),
+]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
 
 
@@ -24,8 +28,16 @@ def values() -> dict[str, Any]:
     return {
         "experiment": "test",
         "corpora": {
-            "first": {"title": "One", "source": {"kind": "embedded", "name": "first"}, "target_language": "fr"},
-            "second": {"title": "Two", "source": {"kind": "local", "path": "pairs.tsv"}, "target_language": "de"}
+            "first": {
+                "title": "One",
+                "source": {"kind": "embedded", "name": "first"},
+                "target_language": "fr",
+            },
+            "second": {
+                "title": "Two",
+                "source": {"kind": "local", "path": "pairs.tsv"},
+                "target_language": "de",
+            }
             | {"override": {"parser": {"engine": "stanza"}}},
         },
         "pruning": {"encoder": [0.01], "all": [0.1]},
@@ -72,7 +84,9 @@ BASE = """\
 experiment: base
 seeds: [1, 2]
 corpora:
-  first: {title: One, source: {kind: embedded, name: first}, target_language: fr, override: {training: {updates: 5}}}
+  first:
+    {title: One, source: {kind: embedded, name: first}, target_language: fr,
+     override: {training: {updates: 5}}}
   second: {title: Two, source: {kind: embedded, name: second}, target_language: de}
 training:
   updates: 100
@@ -114,17 +128,28 @@ pruning: {encoder: [], retrain_updates: null}
     mine = config.load(values)
     assert "extends" not in values and mine.seeds == [3]
     assert (mine.training.updates, mine.training.warmup) == (200, 10)
-    assert (mine.pruning.encoder, mine.pruning.all, mine.pruning.retrain_updates) == ([], [0.1], None)
-    # Only the corpora that it names, in its order; one that the other file has too starts from there.
+    assert (mine.pruning.encoder, mine.pruning.all, mine.pruning.retrain_updates) == (
+        [],
+        [0.1],
+        None,
+    )
+    # Only the corpora that it names, in its order; one that the other file has too starts from
+    # there.
     assert list(mine.corpora) == ["third", "first"]
     first = mine.corpora["first"]
-    assert (first.title, first.source.name, first.target_language, first.override) == ("Uno", "other", "fr", {})
+    assert (first.title, first.source.name, first.target_language, first.override) == (
+        "Uno",
+        "other",
+        "fr",
+        {},
+    )
     assert read(further)["corpora"] == values["corpora"] and "pruning" not in read(further)
 
 
 def test_a_source_of_another_kind_has_nothing_of_the_first(extending) -> None:
     path = extending(
-        "extends: ../base.yaml\nexperiment: mine\ncorpora: {second: {source: {kind: local, path: x.tsv}}}\n"
+        "extends: ../base.yaml\nexperiment: mine\ncorpora: {second: {source: {kind: local, path: "
+        "x.tsv}}}\n"
         "parser: {engine: stanza}\n"
     )
     assert read(path)["corpora"]["second"]["source"] == {"kind": "local", "path": "x.tsv"}
@@ -134,11 +159,26 @@ def test_a_source_of_another_kind_has_nothing_of_the_first(extending) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("extends: ../none.yaml\nexperiment: mine\n", r"mine\.yaml: line 1: extends: there is no file .*none\.yaml; "),
-        ("experiment: mine\nextends: mine.yaml\n", r"mine\.yaml: line 2: extends: .*mine\.yaml extends this file; "),
-        ("extends: [../base.yaml]\nexperiment: mine\n", r"mine\.yaml: line 1: extends: .* is not a file; "),
-        ("extends: ../base.yaml\n", r"mine\.yaml: experiment: required key is missing; \.\./base\.yaml has its own"),
-        ("extends: other.yaml\nexperiment: mine\n", r"other\.yaml: line 2: duplicate key experiment"),
+        (
+            "extends: ../none.yaml\nexperiment: mine\n",
+            r"mine\.yaml: line 1: extends: there is no file .*none\.yaml; ",
+        ),
+        (
+            "experiment: mine\nextends: mine.yaml\n",
+            r"mine\.yaml: line 2: extends: .*mine\.yaml extends this file; ",
+        ),
+        (
+            "extends: [../base.yaml]\nexperiment: mine\n",
+            r"mine\.yaml: line 1: extends: .* is not a file; ",
+        ),
+        (
+            "extends: ../base.yaml\n",
+            r"mine\.yaml: experiment: required key is missing; \.\./base\.yaml has its own",
+        ),
+        (
+            "extends: other.yaml\nexperiment: mine\n",
+            r"other\.yaml: line 2: duplicate key experiment",
+        ),
     ],
 )
 def test_what_a_file_cannot_extend_is_told_with_its_line(extending, text: str, said: str) -> None:
@@ -150,7 +190,9 @@ def test_what_a_file_cannot_extend_is_told_with_its_line(extending, text: str, s
 
 def test_two_files_that_extend_each_other_are_told(extending) -> None:
     extending("experiment: other\nextends: mine.yaml\n", "other.yaml")
-    with pytest.raises(UserError, match=r"other\.yaml: line 2: extends: .*mine\.yaml extends this file"):
+    with pytest.raises(
+        UserError, match=r"other\.yaml: line 2: extends: .*mine\.yaml extends this file"
+    ):
         read(extending("extends: other.yaml\nexperiment: mine\n"))
 
 
@@ -160,7 +202,10 @@ def test_a_wrong_key_is_told_with_its_file_and_line(extending, tmp_path: Path) -
     with pytest.raises(UserError) as caught:
         config.load(read(path), origin="mine.yaml", places=places(path))
     own = "mine.yaml: line 4: pruning.updats: unknown key; nearest known key: updates"
-    others = f"{tmp_path / 'base.yaml'}, line 11: heads.rare: unknown key; nearest known key: rare_cutoff"
+    others = (
+        f"{tmp_path / 'base.yaml'}, line 11: heads.rare: unknown key; nearest known key: "
+        f"rare_cutoff"
+    )
     assert str(caught.value) == f"{own}; {others}"
 
 
@@ -172,17 +217,27 @@ BERT = {"tasks": {"shift": {"title": "Shift", "source": {"kind": "shift"}}}}
     [
         ("training join", 2, "training.join: shift is a task"),
         ("classification pretraining join", 2, "classification.pretraining.join: "),
-        ("classification tasks shift title", "\x1b", "classification.tasks.shift.title: '\\x1b' cannot be shown"),
+        (
+            "classification tasks shift title",
+            "\x1b",
+            "classification.tasks.shift.title: '\\x1b' cannot be shown",
+        ),
         ("classification model", "bert-base", "classification.width: bert-base has its own"),
     ],
 )
 def test_tasks_are_possible(path: str, value: object, said: str) -> None:
-    values = {"experiment": "test", "classification": BERT | {"width": 64}, "pruning": {"encoder": [], "all": [0.1]}}
+    values = {
+        "experiment": "test",
+        "classification": BERT | {"width": 64},
+        "pruning": {"encoder": [], "all": [0.1]},
+    }
     values["ablation"] = {"systematic": True}
     config.load(values)
     changed = assign(values, path, value)
     if path.startswith("training"):
-        config.load(assign(changed, "classification tasks shift override", {"training": {"join": 1}}))
+        config.load(
+            assign(changed, "classification tasks shift override", {"training": {"join": 1}})
+        )
     assert said in message(changed)
 
 
@@ -196,7 +251,9 @@ def test_tasks_are_possible(path: str, value: object, said: str) -> None:
         ("classification tasks third source tst", "test"),
     ],
 )
-def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, Any], path: str, nearest: str) -> None:
+def test_an_unknown_key_is_named_with_the_nearest_known_one(
+    values: dict[str, Any], path: str, nearest: str
+) -> None:
     values["classification"] = {"tasks": {"third": {"title": "Three", "source": {"kind": "shift"}}}}
     said = message(assign(values, path, 1))
     assert said == f"my.yaml: {'.'.join(path.split())}: unknown key; nearest known key: {nearest}"
@@ -207,17 +264,38 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
     [
         ("pruning all", [float("nan")], "pruning.all.0: Input should be a finite number"),
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: 0.01 occurs more than once"),
-        ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
-        ("pruning", {"all": [0], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
+        (
+            "pruning",
+            {"retrain": [], "controls": ["count"]},
+            "pruning: controls need configurations in retrain",
+        ),
+        (
+            "pruning",
+            {"all": [0], "controls": ["count"]},
+            "pruning: controls need configurations in retrain",
+        ),
         (
             "pruning",
             {"all": [0.1], "retrain_updates": 5, "controls": ["count", "continued"]},
-            "pruning: controls: continued first trains for as long as the baseline; remove retrain_updates",
+            "pruning: controls: continued first trains for as long as the baseline; remove "
+            "retrain_updates",
         ),
-        ("pruning", {"all": [0.02], "retrain": ["all_lambda0.1"]}, "nor a pruned configuration (all_lambda0.02)"),
-        ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
+        (
+            "pruning",
+            {"all": [0.02], "retrain": ["all_lambda0.1"]},
+            "nor a pruned configuration (all_lambda0.02)",
+        ),
+        (
+            "training",
+            {"schedule": "linear", "updates": 50, "warmup": 50},
+            "training: warmup 50 takes all of the 50",
+        ),
         ("seeds", 7, "seeds: not a list; write it in brackets, as in [7]"),
-        ("pruning encoder", None, "pruning.encoder: no list; write its values in brackets, or remove the key"),
+        (
+            "pruning encoder",
+            None,
+            "pruning.encoder: no list; write its values in brackets, or remove the key",
+        ),
         ("experiment", 2024, "experiment: '2024' is not text; quote it"),
         ("pruning", None, "pruning: the section is empty; give it keys or remove it"),
         ("training updates", "1e5", "training.updates: '1e5' is not a whole number"),
@@ -228,25 +306,56 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         (
             "corpora first source",
             {"kind": "locl"},
-            "first.source.kind: 'locl' is none of embedded, local, opus, opensubtitles, wmt; nearest: local",
+            "first.source.kind: 'locl' is none of embedded, local, opus, opensubtitles, wmt; "
+            "nearest: local",
         ),
-        ("corpora tasks", {"source": {"kind": "locl"}}, "corpora.tasks.source.kind: 'locl' is none of embedded, local"),
-        ("corpora tasks", {"source": {"kind": "opensubtitles", "version": 1}}, "tasks.source.version: unknown key"),
+        (
+            "corpora tasks",
+            {"source": {"kind": "locl"}},
+            "corpora.tasks.source.kind: 'locl' is none of embedded, local",
+        ),
+        (
+            "corpora tasks",
+            {"source": {"kind": "opensubtitles", "version": 1}},
+            "tasks.source.version: unknown key",
+        ),
         ("corpora first source", {"path": "x"}, "first.source.kind: required key is missing"),
         ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
         ("corpora second title", "One\n", "corpora: two have the title 'One'"),
         ("corpora first target_language", "Chinese", "corpora.first.target_language: "),
-        ("corpora first source_language", "jp", "source_language: 'jp' is not the code of a language"),
+        (
+            "corpora first source_language",
+            "jp",
+            "source_language: 'jp' is not the code of a language",
+        ),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: "),
         ("device", "mps", "my.yaml: device: Apple's GPU (mps) is not supported; set cpu or auto"),
-        ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
-        ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
+        (
+            "corpora first override",
+            {"model": {"width": 36}},
+            "corpora.first.override.model: width 36",
+        ),
+        (
+            "corpora second override",
+            {},
+            "corpora.second: only embedded corpora have embedded parses",
+        ),
         ("heads relations", ["a/b"], "heads.relations.0: "),
-        ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
-        ("parser path", "trees.conllu", "parser: engine embedded reads no path: set parser.engine to conllu"),
+        (
+            "parser engine",
+            "conllu",
+            "parser: engine conllu reads trees from a file: set parser.path",
+        ),
+        (
+            "parser path",
+            "trees.conllu",
+            "parser: engine embedded reads no path: set parser.engine to conllu",
+        ),
     ],
 )
-def test_a_bad_value_is_named_with_its_place(values: dict[str, Any], path: str, value: Any, said: str) -> None:
+def test_a_bad_value_is_named_with_its_place(
+    values: dict[str, Any], path: str, value: Any, said: str
+) -> None:
     assert said in message(assign(values, path, value))
 
 
@@ -260,8 +369,14 @@ FILES = ["README.md", "claims.md", "configuration.yaml"]
 
 
 @pytest.mark.parametrize("name", FOLDERS + FILES)
-def test_names_that_are_no_plain_folder_names_are_rejected(values: dict[str, Any], name: str) -> None:
-    said = f"the name {name} becomes a folder, beside files" if name in FILES else f"the name {name!r} becomes a folder"
+def test_names_that_are_no_plain_folder_names_are_rejected(
+    values: dict[str, Any], name: str
+) -> None:
+    said = (
+        f"the name {name} becomes a folder, beside files"
+        if name in FILES
+        else f"the name {name!r} becomes a folder"
+    )
     corpora = {name: values["corpora"]["first"]}
     for wrong in (assign(values, "experiment", name), assign(values, "corpora", corpora)):
         assert said in message(wrong)
@@ -275,7 +390,10 @@ def test_keys_that_yaml_takes_for_something_else_are_told(values: dict[str, Any]
 
 def test_a_title_is_on_one_line_and_may_be_in_any_script(values: dict[str, Any]) -> None:
     for title, shown in ((" T\nU\tV ", "T U V"), ("می\u200cخواهم → 中文", "می\u200cخواهم → 中文")):
-        assert config.load(assign(values, "corpora first title", title)).corpora["first"].title == shown
+        assert (
+            config.load(assign(values, "corpora first title", title)).corpora["first"].title
+            == shown
+        )
 
 
 def test_an_override_changes_its_corpus_alone(values: dict[str, Any]) -> None:
@@ -297,34 +415,55 @@ def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) ->
 def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     values |= {"model": {"layers": 2, "heads": 4, "width": 32}, "training": {"updates": 50}}
     values["model"]["decoder_layers"] = 1  # 8 encoder heads, 4 of each other type
-    possible = {"pruning": {"heads": [0, 8], "heads_all": [16]}, "ablation": {"systematic": True, "moments": [1, 50]}}
+    possible = {
+        "pruning": {"heads": [0, 8], "heads_all": [16]},
+        "ablation": {"systematic": True, "moments": [1, 50]},
+    }
     config.load(values | possible)
     assert "pruning.heads: 9 heads requested, but" in message(values | {"pruning": {"heads": [9]}})
-    assert "pruning.heads_all: 17 heads requested" in message(values | {"pruning": {"heads_all": [17]}})
+    assert "pruning.heads_all: 17 heads requested" in message(
+        values | {"pruning": {"heads_all": [17]}}
+    )
     said = message(values | {"ablation": {"systematic": True, "moments": [51]}})
     assert "ablation.moments: 51 is after the last of the 50 updates" in said
     values["corpora"]["first"]["prune"] = False
-    assert "heads.checkpoints: 51 is after the last of" in message(values | {"heads": {"checkpoints": [1, 51]}})
+    assert "heads.checkpoints: 51 is after the last of" in message(
+        values | {"heads": {"checkpoints": [1, 51]}}
+    )
 
 
 def test_the_folder_of_downloads_has_one_spelling(values: dict[str, Any]) -> None:
     for spelling in ("data/", "./data", "data//"):
-        assert config.load(values | {"downloads": {"directory": spelling}}).downloads.directory == "data"
+        assert (
+            config.load(values | {"downloads": {"directory": spelling}}).downloads.directory
+            == "data"
+        )
 
 
-def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: dict[str, Any]) -> None:
+def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(
+    values: dict[str, Any],
+) -> None:
     values |= {"training": {"schedule": "linear", "updates": 1000, "warmup": 200}}
     pruning = values["pruning"] | {"updates": 140, "warmup": 20, "retrain_updates": 500}
     experiment = config.load(values | {"pruning": pruning}).for_corpus("first")
     changed = {"updates": 140, "warmup": 20, "learning_rate": 0.4}
     assert experiment.fine_tuning().model_dump() == experiment.training.model_dump() | changed
     # A linear schedule from scratch shrinks as a whole.
-    assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
+    assert experiment.retraining().model_dump() == experiment.training.model_dump() | {
+        "updates": 500,
+        "warmup": 100,
+    }
     said = message(values | {"pruning": pruning | {"warmup": 140}})
-    assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the rate would end at its peak"
+    assert (
+        said
+        == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the rate would end at its "
+        "peak"
+    )
 
 
-def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(values: dict[str, Any]) -> None:
+def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(
+    values: dict[str, Any],
+) -> None:
     values["corpora"]["second"]["override"]["training"] = {"updates": 20}
     values["corpora"]["second"]["prune"] = False
     values |= {"training": {"updates": 50}, "ablation": {"systematic": True, "moments": [50]}}

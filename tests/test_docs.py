@@ -1,4 +1,5 @@
-"""Whatever the documentation names exists: links, files, configuration keys, rules and commands. Statements of pages hold."""
+"""Whatever the documentation names exists: links, files, configuration keys, rules and commands.
+Statements of pages hold."""
 
 import ast
 import re
@@ -61,22 +62,46 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set((ROOT / "docs").rglob("*.md")) - results - reached == set()
 
 
-FOLDERS = {"docs", "src", "workflow", "config", "tests", "benchmarks", "resources", "envs", "profiles", ".ci"}
+FOLDERS = {
+    "docs",
+    "src",
+    "workflow",
+    "config",
+    "tests",
+    "benchmarks",
+    "resources",
+    "envs",
+    "profiles",
+    ".ci",
+}
 PACKAGES = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
 
 
 @EACH_PAGE
 def test_files_exist(page: Path) -> None:
-    spans = {span for span in code(page) if re.fullmatch(r"[\w.*-]+/[\w.*/-]*", span) and "..." not in span}
+    spans = {
+        span
+        for span in code(page)
+        if re.fullmatch(r"[\w.*-]+/[\w.*/-]*", span) and "..." not in span
+    }
     named = {span for span in spans if span.partition("/")[0] in FOLDERS}
-    named |= {span for span in spans if span.partition("/")[0] in PACKAGES and re.search(r"\.(py|js|html|css)$", span)}
+    named |= {
+        span
+        for span in spans
+        if span.partition("/")[0] in PACKAGES and re.search(r"\.(py|js|html|css)$", span)
+    }
     named -= NEW | {"benchmarks/", "config/"}  # also folders of a run, or of the package
-    assert [span for span in named if not any([*root.glob(span.rstrip("/"))] for root in (ROOT, PACKAGE))] == []
+    assert [
+        span
+        for span in named
+        if not any([*root.glob(span.rstrip("/"))] for root in (ROOT, PACKAGE))
+    ] == []
 
 
 # What a page may call by its last name: the keys of a corpus, and those of an experiment.
 FIELDS: dict[str, Any] = {**config.Corpus.model_fields, **config.Experiment.model_fields}
-SUFFIXES = {"json", "jsonl", "md", "parquet", "py", "safetensors", "yaml"}  # model.json is no key of the section model
+# model.json is no key of the section model
+SUFFIXES = {"json", "jsonl", "md", "parquet", "py", "safetensors", "yaml"}
 
 
 def keys(field: Any) -> set[str]:
@@ -88,7 +113,10 @@ def keys(field: Any) -> set[str]:
 
 @EACH_PAGE
 def test_configuration_keys_exist(page: Path) -> None:
-    named = [re.fullmatch(r"(?:corpora\.[\w*]+\.)?([a-z_]+)\.([a-z_]+)(?:: .*)?", span) for span in code(page)]
+    named = [
+        re.fullmatch(r"(?:corpora\.[\w*]+\.)?([a-z_]+)\.([a-z_]+)(?:: .*)?", span)
+        for span in code(page)
+    ]
     known = {section: keys(field) | SUFFIXES for section, field in FIELDS.items() if keys(field)}
     assert [m[0] for m in named if m and m[1] in known and m[2] not in known[m[1]]] == []
     inner = set().union(*known.values())
@@ -100,33 +128,63 @@ def test_configuration_keys_exist(page: Path) -> None:
 
 
 NAMES = r"^ *rule (\w+):|^ *use rule \w+ as (\w+) with:"
-RULES = {name for path in (ROOT / "workflow/rules").glob("*.smk") for name in re.findall(NAMES, path.read_text(), re.M)}
-TARGETS = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+RULES = {
+    name
+    for path in (ROOT / "workflow/rules").glob("*.smk")
+    for name in re.findall(NAMES, path.read_text(), re.M)
+}
+TARGETS = set(
+    re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+)
 
 
 @EACH_PAGE
 def test_commands_figures_and_tables_name_what_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    pattern = r"--configfile[ =](\S+\.yaml)|(?:python|pytest) ((?:benchmarks|resources|tests)/[\w/.]+)"
+    pattern = (
+        r"--configfile[ =](\S+\.yaml)|(?:python|pytest) ((?:benchmarks|resources|tests)/[\w/.]+)"
+    )
     files = set(re.findall(pattern, text))
-    assert [name for names in files for name in names if name and name not in NEW and not (ROOT / name).exists()] == []
+    assert [
+        name
+        for names in files
+        for name in names
+        if name and name not in NEW and not (ROOT / name).exists()
+    ] == []
     named = set(re.findall(r"--(?:until|forcerun|set-resources|set-threads)[ =](\w+)", text))
     assert named <= {name for names in RULES for name in names} | {"RULE"}
     modules = re.findall(r"-m ((?:specialized_heads|benchmarks)[\w.]*)", text)
-    paths = [(PACKAGE.parent if name.startswith(PACKAGE.name) else ROOT) / name.replace(".", "/") for name in modules]
+    paths = [
+        (PACKAGE.parent if name.startswith(PACKAGE.name) else ROOT) / name.replace(".", "/")
+        for name in modules
+    ]
     assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []
-    drawn = {f"{kind}s/{name}" for kind, name in re.findall(r"(?<![\w/])(?:results/\w+/)?(figure|table)s/(\w+)", text)}
+    drawn = {
+        f"{kind}s/{name}"
+        for kind, name in re.findall(r"(?<![\w/])(?:results/\w+/)?(figure|table)s/(\w+)", text)
+    }
     assert drawn - NEW <= figures.BY_STEM.keys()
-    assert set(re.findall(r"(?:^|`|&& )make ([a-z][\w-]*)(?!=)\b", text, flags=re.MULTILINE)) <= TARGETS
+    assert (
+        set(re.findall(r"(?:^|`|&& )make ([a-z][\w-]*)(?!=)\b", text, flags=re.MULTILINE))
+        <= TARGETS
+    )
 
 
 def test_targets_come_before_configfile_which_takes_all_words_up_to_the_next_option() -> None:
-    files = [*PAGES, *(ROOT / "config").rglob("*.yaml"), *ROOT.glob("profiles/*/*.yaml"), ROOT / "Makefile"]
+    files = [
+        *PAGES,
+        *(ROOT / "config").rglob("*.yaml"),
+        *ROOT.glob("profiles/*/*.yaml"),
+        ROOT / "Makefile",
+    ]
     order = re.compile(r"--configfile[ =][\w/.]+\.yaml(?: |\\\n)+[\w.]+/[\w./]+")
-    assert [found[0] for file in files for found in order.finditer(file.read_text(encoding="utf-8"))] == []
+    assert [
+        found[0] for file in files for found in order.finditer(file.read_text(encoding="utf-8"))
+    ] == []
 
 
-# Statements of single pages: seven lines are seven, quoted messages are the code's, examples run, numbers are in tables.
+# Statements of single pages: seven lines are seven, quoted messages are the code's, examples run,
+# numbers are in tables.
 
 
 def test_the_seven_lines_for_your_own_pair_are_seven_and_valid() -> None:
@@ -146,7 +204,9 @@ def test_quoted_messages_are_those_of_the_code() -> None:
     quoted = re.findall(r"^> (.+)$", page, flags=re.MULTILINE)
     assert len(quoted) > 20
     # Each statement on one line, with its strings joined.
-    code = "\n".join(ast.unparse(ast.parse(path.read_text(encoding="utf-8"))) for path in PACKAGE.rglob("*.py"))
+    code = "\n".join(
+        ast.unparse(ast.parse(path.read_text(encoding="utf-8"))) for path in PACKAGE.rglob("*.py")
+    )
     code = code.replace("\\'", "'")
     for message in quoted:
         parts = [part.strip() for part in message.split("…") if part.strip(" :;,.()")]
@@ -155,7 +215,10 @@ def test_quoted_messages_are_those_of_the_code() -> None:
 
 def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = blocks(ROOT / "docs" / "extending.md", "python")
-    exec(next(text for text in examples if text.startswith("class JsonLines")), names := dict(vars(sources)))
+    exec(
+        next(text for text in examples if text.startswith("class JsonLines")),
+        names := dict(vars(sources)),
+    )
     monkeypatch.setattr(sources, "JsonLines", names["JsonLines"], raising=False)
     jsonl = ModuleType("jsonl")
     exec(next(text for text in examples if "readers/jsonl.py" in text.splitlines()[0]), vars(jsonl))
@@ -177,41 +240,67 @@ def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
     """Both language pairs, always: a row shows what the evidence has for each."""
-    evidence = pd.read_csv(ROOT / "docs/reference/evidence.csv", keep_default_na=False, na_values=[""])
+    evidence = pd.read_csv(
+        ROOT / "docs/reference/evidence.csv", keep_default_na=False, na_values=[""]
+    )
     judged = set()
     for _, same in evidence.groupby("claim", sort=False):
-        best = {row["corpus"]: ours(row, Unit(row["unit"])) for row in same[same["best"]].to_dict("records")}
+        best = {
+            row["corpus"]: ours(row, Unit(row["unit"]))
+            for row in same[same["best"]].to_dict("records")
+        }
         first = same.iloc[0]
         pairs = (best.get(f"EN-{other} Tatoeba", "") for other in ("DE", "FR"))
         judged.add((first["reported"], *pairs, first["verdict"]))
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it hold?")[2].partition("\n## ")[0]
+    text = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("## Does it hold?")[2]
+        .partition("\n## ")[0]
+    )
     rows = [line.strip("|").split("|")[1:] for line in text.splitlines() if line.startswith("| ")]
     shown = {tuple(cell.strip() for cell in row) for row in rows}
     assert len(shown) > 8 and shown - {("paper", "EN-DE", "EN-FR", "verdict")} < judged
     sentence = text.partition("these counts: ")[2].partition("([results")[0]
     of_v, of_m = (list(map(int, re.findall(r"\d+", part))) for part in sentence.split("; "))
     first = evidence.drop_duplicates("claim")
-    v, m = (Counter(first.loc[first["paper"].str.startswith(name), "verdict"]) for name in ("Voita", "Michel"))
+    v, m = (
+        Counter(first.loc[first["paper"].str.startswith(name), "verdict"])
+        for name in ("Voita", "Michel")
+    )
     missed = ("not reproduced", "not reproduced (our threshold)")
     kinds = ("reproduced", "reproduced after selection", "partly", "inconclusive", "confounded")
     assert of_v == [*(v[kind] for kind in kinds), sum(v[kind] for kind in missed)]
-    assert of_m == [m["partly"], m["inconclusive"], sum(m[kind] for kind in missed)] and not m["reproduced"]
+    assert (
+        of_m == [m["partly"], m["inconclusive"], sum(m[kind] for kind in missed)]
+        and not m["reproduced"]
+    )
 
 
 NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"
 
 
 REFERENCE = ROOT / "docs" / "reference"
-RESULTS = [REFERENCE / f"{name}.md" for name in ("README", "functions", "relevance", "pruning", "survival", "michel")]
+RESULTS = [
+    REFERENCE / f"{name}.md"
+    for name in ("README", "functions", "relevance", "pruning", "survival", "michel")
+]
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *RESULTS], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *RESULTS], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_every_measured_number_is_in_a_table_that_its_section_links(page: Path) -> None:
     missing = []
     for section in prose(page).split("\n## "):
         linked = {page.parent / target for target in re.findall(r"\]\(([^)#:]+\.\w+)", section)}
         tables = {path.with_suffix(suffix) for path in linked for suffix in (".csv", ".md")}
-        rows = [numbers(line) for path in tables if path.is_file() for line in path.read_text().splitlines()]
+        rows = [
+            numbers(line)
+            for path in tables
+            if path.is_file()
+            for line in path.read_text().splitlines()
+        ]
         others = r"\]\([^)]*\)|`[^`]*`|95% intervals|Python [\d.]+|CC-BY [\d.]+|MPL-[\d.]+"
         text = " ".join(re.sub(others, "", section).split())
         intervals = rf"({NUMBER})%?(?: points)? \[\W?({NUMBER})%?, \W?({NUMBER})%?\]"
@@ -231,7 +320,10 @@ def test_every_number_of_a_finding_is_on_the_page_that_it_links() -> None:
     for finding in findings:
         pages = [REFERENCE / name for name in re.findall(r"\]\((\w+\.md)", finding)]
         assert len(pages) == 1 and re.search(r"\]\(\w+/figures/|claims\.md", finding), finding
-        unlinked = [" ".join(re.sub(r"\]\([^)]*\)", "", text).split()) for text in (finding, prose(pages[0]))]
+        unlinked = [
+            " ".join(re.sub(r"\]\([^)]*\)", "", text).split())
+            for text in (finding, prose(pages[0]))
+        ]
         written, there = ({*re.findall(rf"{NUMBER}|\[[−\d][^\]]*\]", text)} for text in unlinked)
         assert written <= there, finding
 
@@ -245,7 +337,9 @@ def test_numbers_are_written_one_way(page: Path) -> None:
 
 
 def numbers(line: str) -> list[float]:
-    return [float(number.replace(",", "")) for number in re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?", line)]
+    return [
+        float(number.replace(",", "")) for number in re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?", line)
+    ]
 
 
 def shows(row: list[float], text: str) -> bool:
@@ -258,6 +352,8 @@ def shows(row: list[float], text: str) -> bool:
     "name", ["default", "long_pruning", "long_pruning_en_fr", "equal_depth", "bert_small", "minilm"]
 )
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
-    [shipped] = [ROOT / "config.yaml"] if name == "default" else (ROOT / "config").rglob(f"{name}.yaml")
+    [shipped] = (
+        [ROOT / "config.yaml"] if name == "default" else (ROOT / "config").rglob(f"{name}.yaml")
+    )
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
     assert config.load(read(shipped)) == config.load(read(kept))

@@ -1,4 +1,5 @@
-"""Rules that compute on a device ask for a GPU, those that draw are one group, profiles agree, and commands are quoted."""
+"""Rules that compute on a device ask for a GPU, those that draw are one group, profiles agree, and
+commands are quoted."""
 
 import re
 from importlib import import_module
@@ -9,12 +10,18 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
-FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
-FOUND = [found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)]
+FILES = [
+    path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))
+]
+FOUND = [
+    found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)
+]
 BASES = ("", "stage", "computing", "resumable", "training")
 RULES = {name: rule for old, name, rule in FOUND if old in BASES and name}
 # A rule that is another one with other files runs the same module.
-RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}
+RULES = {
+    name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]
+}
 TEXTS = {name: (old, text) for old, name, text in FOUND}
 
 
@@ -23,7 +30,8 @@ def profile(name: str) -> dict:
 
 
 def module(rule: str) -> str:
-    """The module that a rule runs, without the name of the package, and its function unless `main`; empty for none."""
+    """The module that a rule runs, without the name of the package, and its function unless `main`;
+    empty for none."""
     found = re.search(r'-m specialized_heads\.([\w. ]+)|(?:stage\(|module=)"([\w. ]+)', RULES[rule])
     return (found[1] or found[2]).strip() if found else ""
 
@@ -55,7 +63,9 @@ def test_figures_and_tables_are_one_group() -> None:
     groups = {name: re.findall(r"group:\n +\"(\w+)\"", text) for name, text in RULES.items()}
     drawn = {name for name in RULES if module(name).startswith("report.")}
     assert {name for name, group in groups.items() if group == ["figures"]} == drawn
-    assert {group for named in groups.values() for group in named} == set(profile("slurm")["group-components"])
+    assert {group for named in groups.values() for group in named} == set(
+        profile("slurm")["group-components"]
+    )
 
 
 @pytest.mark.parametrize("name", ["slurm", "gpu"])
@@ -73,7 +83,11 @@ def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
     for old, name, text in FOUND:
         if old and "    input:" in text:
             inputs, before = (
-                set(re.findall(r"^        (\w+)=", re.split("output:|params:", each)[0], flags=re.MULTILINE))
+                set(
+                    re.findall(
+                        r"^        (\w+)=", re.split("output:|params:", each)[0], flags=re.MULTILINE
+                    )
+                )
                 for each in (text, texts[old])
             )
             assert before <= inputs, name

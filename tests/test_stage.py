@@ -1,6 +1,8 @@
-"""What every stage promises: mistakes of the user in one line, defects with their traceback, no half-written files.
+"""What every stage promises: mistakes of the user in one line, defects with their traceback, no
+half-written files.
 
-Of tables, what was written comes back, damage does not pass for other numbers, and what is missing is named.
+Of tables, what was written comes back, damage does not pass for other numbers, and what is missing
+is named.
 """
 
 import errno
@@ -16,7 +18,15 @@ import pytest
 from small import ENVIRONMENT
 
 from specialized_heads import stage
-from specialized_heads.stage import UserError, arguments, atomic, one_line, optional, processors, warnings_in
+from specialized_heads.stage import (
+    UserError,
+    arguments,
+    atomic,
+    one_line,
+    optional,
+    processors,
+    warnings_in,
+)
 from specialized_heads.tables import read_table, write_table
 
 STAGE = '''"""Stage: a made-up one."""
@@ -57,12 +67,17 @@ def test_a_stage_that_succeeds(run_stage) -> None:
     done = run_stage("--input", "x.tsv", "--settings", '{"number": 4}')
     assert (done.returncode, done.stdout) == (0, "0.25\n")
     # Of libraries, only warnings are logged.
-    assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == ["number 4", "no such glyph"]
+    assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == [
+        "number 4",
+        "no such glyph",
+    ]
 
 
 def test_one_of_several_stages_is_called_by_its_name(run_stage) -> None:
     several = STAGE.replace("def main(", "def divide(")
-    several += '@stage.command("input")\ndef show(files: stage.Files) -> None:\n    print(files.input)\n'
+    several += (
+        '@stage.command("input")\ndef show(files: stage.Files) -> None:\n    print(files.input)\n'
+    )
     arguments = ("--input", "x.tsv", "--settings", '{"number": 4}')
     assert run_stage("divide", *arguments, code=several).stdout == "0.25\n"
     assert run_stage("show", *arguments[:2], code=several).stdout == "x.tsv\n"
@@ -87,7 +102,19 @@ def test_a_defect_shows_its_traceback(run_stage) -> None:
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sys, "argv", ["stage", "--input", "-a", "--models", "--b", "-c d", "--scores", "--settings", '{"λ": 0.1}']
+        sys,
+        "argv",
+        [
+            "stage",
+            "--input",
+            "-a",
+            "--models",
+            "--b",
+            "-c d",
+            "--scores",
+            "--settings",
+            '{"λ": 0.1}',
+        ],
     )  # a path may look like an option
     args = arguments(None, files=["input"], optional=["like"], many=["models", "scores", "heads"])
     assert (args.input, args.like) == (Path("-a"), None)
@@ -121,19 +148,34 @@ def test_a_full_disk_is_said_of_the_file_whatever_a_library_makes_of_it(tmp_path
     """safetensors quotes the system, torch raises an error of its own over it."""
     path = tmp_path / "x.bin"
     full = OSError(errno.ENOSPC, "No space left on device")
-    for raised in (full, ValueError("I/O error: No space left on device (os error 28)"), RuntimeError("write failed")):
+    for raised in (
+        full,
+        ValueError("I/O error: No space left on device (os error 28)"),
+        RuntimeError("write failed"),
+    ):
         raised.__context__ = full if isinstance(raised, RuntimeError) else None
-        with pytest.raises(UserError, match=r"x\.bin: the disk is full; free some space and run again"), atomic(path):
+        with (
+            pytest.raises(
+                UserError, match=r"x\.bin: the disk is full; free some space and run again"
+            ),
+            atomic(path),
+        ):
             raise raised
     with pytest.raises(ValueError, match="something else"), atomic(path):
         raise ValueError("something else")
     # Said of the temporary file of a temporary file, too.
-    with pytest.raises(UserError, match=r"/x\.bin: the disk is full"), atomic(path) as outer, atomic(outer):
+    with (
+        pytest.raises(UserError, match=r"/x\.bin: the disk is full"),
+        atomic(path) as outer,
+        atomic(outer),
+    ):
         raise full
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
     killed = "import os, sys, pathlib; from specialized_heads.stage import atomic\n"
     killed += "with atomic(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     path = tmp_path / "x.json"
@@ -202,22 +244,37 @@ def test_what_is_missing_is_named(path: Path) -> None:
 
 def test_a_warning_is_a_line_of_the_log_that_is_found_again(run_stage, tmp_path: Path) -> None:
     log = tmp_path / "stage.log"
-    log.write_text(run_stage("--input", "x", "--settings", '{"number": 5}').stderr, encoding="utf-8")
+    log.write_text(
+        run_stage("--input", "x", "--settings", '{"number": 5}').stderr, encoding="utf-8"
+    )
     assert warnings_in(log) == [
         "5 is odd,\\nas is 3"
     ]  # once, though the stage says it twice; the library's is not the stage's
     assert warnings_in(tmp_path / "none.log") == []
 
 
-GROUPS = {  # /proc/self/cgroup, the files below /sys/fs/cgroup, and how many of 64 processors are left
+# /proc/self/cgroup, the files below /sys/fs/cgroup, and how many of 64 processors are left
+GROUPS = {
     "none": ("0::/", {}, 64),
     "no limit": ("0::/", {"cpu.max": "max 100000"}, 64),
     "a container": ("0::/", {"cpu.max": "150000 100000"}, 2),
-    "a container that sees the path of its host": ("0::/host/path", {"cpu.max": "200000 100000"}, 2),
-    "a limit of the parent": ("0::/a/b", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000"}, 3),
+    "a container that sees the path of its host": (
+        "0::/host/path",
+        {"cpu.max": "200000 100000"},
+        2,
+    ),
+    "a limit of the parent": (
+        "0::/a/b",
+        {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000"},
+        3,
+    ),
     "version 1": (
         "4:memory:/m\n3:cpu,cpuacct:/a",
-        {"cpu/a/cpu.cfs_quota_us": "50000", "cpu/a/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"},
+        {
+            "cpu/a/cpu.cfs_quota_us": "50000",
+            "cpu/a/cpu.cfs_period_us": "100000",
+            "cpu/cpu.cfs_quota_us": "-1",
+        },
         1,
     ),
     "more than there are": ("0::/", {"cpu.max": "9900000 100000"}, 64),
@@ -225,9 +282,14 @@ GROUPS = {  # /proc/self/cgroup, the files below /sys/fs/cgroup, and how many of
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_processors_are_those_that_the_control_groups_allow(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_processors_are_those_that_the_control_groups_allow(
+    name: str, tmp_path: Path, monkeypatch
+) -> None:
     groups, limits, expected = GROUPS[name]
-    for path, content in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{k}": v for k, v in limits.items()}}.items():
+    for path, content in {
+        "proc/self/cgroup": groups,
+        **{f"sys/fs/cgroup/{k}": v for k, v in limits.items()},
+    }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(f"{content}\n", encoding="ascii")
     monkeypatch.setattr(stage, "SYSTEM", tmp_path)

@@ -1,1 +1,2 @@
-"""How fast the engine trains and translates, beside other implementations of the same model: `python -m benchmarks.engine`."""
+"""How fast the engine trains and translates, beside other implementations of the same model:
+`python -m benchmarks.engine`."""

@@ -1,13 +1,13 @@
 """Measure this engine, its peers and the machine side by side, and write engine.md and engine.csv.
 
-    python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r benchmarks/requirements.txt
-    export PYTHONPATH=src
-    .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
-    .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2  # two minutes
+    python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r
+    benchmarks/requirements.txt export PYTHONPATH=src .venv-benchmarks/bin/python -m
+    benchmarks.engine  # all of it .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128
+    --rounds 2 --seconds 2  # two minutes
 
-Every system trains in a separate process, with the same Python and PyTorch. Rounds are
-interleaved (A B C A B C ...), and a system does nothing while another is measured, so that what else the machine does
-meets them all alike. Tables give the median of the rounds and their range.
+Every system trains in a separate process, with the same Python and PyTorch. Rounds are interleaved
+(A B C A B C ...), and a system does nothing while another is measured, so that what else the
+machine does meets them all alike. Tables give the median of the rounds and their range.
 """
 
 import argparse
@@ -75,7 +75,9 @@ def main() -> None:
 def compare(workload: Workload, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Training of all systems at one size, and the machine's own rate of matrix products."""
     size, rows = workload.size.name, []
-    processes = [Process(name, workload, threads=options.threads) for name in ["ceiling", *options.systems]]
+    processes = [
+        Process(name, workload, threads=options.threads) for name in ["ceiling", *options.systems]
+    ]
     for number in range(options.rounds):
         columns = {"size": size, "round": number + 1}
         for process in processes:
@@ -94,10 +96,18 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
-    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=6.0, help="of training per round (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores, %(default)s")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/engine", help="without suffix")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="interleaved rounds (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=6.0, help="of training per round (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count(), help="default: all cores, %(default)s"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "benchmarks/engine", help="without suffix"
+    )
     return parser.parse_args()
 
 

@@ -1,9 +1,11 @@
-"""What the machine can do: the rate of the matrix products of a training update, and of nothing else.
+"""What the machine can do: the rate of the matrix products of a training update, and of nothing
+else.
 
-The products are those of one update at their own shapes: for every weight matrix the forward product and the two of the
-backward pass, each timed by itself, several times, the best counting. The ceiling is the operations of all of them divided
-by the sum of their best times. Each product is tried with all threads inside of it and with an equal share of
-the rows on each of as many threads, in one piece and in blocks of 512 rows.
+The products are those of one update at their own shapes: for every weight matrix the forward
+product and the two of the backward pass, each timed by itself, several times, the best counting.
+The ceiling is the operations of all of them divided by the sum of their best times. Each product is
+tried with all threads inside of it and with an equal share of the rows on each of as many threads,
+in one piece and in blocks of 512 rows.
 """
 
 import time
@@ -50,13 +52,21 @@ def product_rates(workload: Workload, *, threads: int) -> list[dict[str, Any]]:
 
 
 def best_times(rows: int, inputs: int, outputs: int, *, dtype: torch.dtype, threads: int) -> float:
-    """Seconds of forward product, gradient of the input and gradient of the weights, each the best of several."""
-    x, y, w = (torch.randn(*size).to(dtype) for size in ((rows, inputs), (rows, outputs), (outputs, inputs)))
+    """Seconds of forward product, gradient of the input and gradient of the weights, each the best
+    of several."""
+    x, y, w = (
+        torch.randn(*size).to(dtype)
+        for size in ((rows, inputs), (rows, outputs), (outputs, inputs))
+    )
     torch.set_num_threads(threads)
     shares = [(rows * n // threads, rows * (n + 1) // threads) for n in range(threads)]
     total = 0.0
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for product in (lambda part: x[part] @ w.T, lambda part: y[part] @ w, lambda part: y[part].T @ x[part]):
+        for product in (
+            lambda part: x[part] @ w.T,
+            lambda part: y[part] @ w,
+            lambda part: y[part].T @ x[part],
+        ):
             ways = (
                 partial(product, slice(None)),
                 partial(in_blocks, product, (0, rows)),

@@ -1,8 +1,10 @@
-"""The Marian architecture of the transformers library, with random weights, driven through its public interface.
+"""The Marian architecture of the transformers library, with random weights, driven through its
+public interface.
 
-Training: forward pass, PyTorch's fused label-smoothed cross-entropy (the library's own takes two passes over the logits
-more) and PyTorch's fused Adam, on padded tensors made beforehand. Precision (float32 or autocast) and attention (`sdpa`
-or `eager`) are tried, and the fastest pair is measured. The architecture is post-norm, so it cannot have our weights.
+Training: forward pass, PyTorch's fused label-smoothed cross-entropy (the library's own takes two
+passes over the logits more) and PyTorch's fused Adam, on padded tensors made beforehand. Precision
+(float32 or autocast) and attention (`sdpa` or `eager`) are tried, and the fastest pair is measured.
+The architecture is post-norm, so it cannot have our weights.
 """
 
 from contextlib import nullcontext
@@ -33,9 +35,13 @@ class System:
     def prepare(self, variant: str) -> None:
         self.precision, attention = variant.split()
         self.model = build(self.workload, attention=attention).train()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
+        )
         store = self.workload.store
-        self.padded = {numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train}
+        self.padded = {
+            numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train
+        }
 
     def update(self, batch: list[int]) -> None:
         padded = self.padded[batch[0]]
@@ -47,7 +53,10 @@ class System:
                 use_cache=False,
             ).logits
             loss = F.cross_entropy(
-                logits.flatten(0, 1), padded.target_out.flatten(), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING
+                logits.flatten(0, 1),
+                padded.target_out.flatten(),
+                ignore_index=PAD,
+                label_smoothing=LABEL_SMOOTHING,
             )
         loss.backward()
         self.optimizer.step()

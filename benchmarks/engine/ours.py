@@ -1,7 +1,8 @@
 """This engine, run through the same code as in the pipeline.
 
-Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. An update is as
-many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread.
+Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the
+pipeline. An update is as many micro-batches as there are threads (the sentences of the batch in
+turn), each on its own thread.
 """
 
 import os
@@ -44,7 +45,15 @@ class System:
         model = load(self.workload.weights, dropout=DROPOUT).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
         plan = PLAN.model_copy(update={"precision": variant})
-        self.run = _Run(model, plan, data, Path(os.devnull), None, workers=self.parallel, context=DistributedContext())
+        self.run = _Run(
+            model,
+            plan,
+            data,
+            Path(os.devnull),
+            None,
+            workers=self.parallel,
+            context=DistributedContext(),
+        )
         self.run.working.train()
 
     def update(self, batch: list[int]) -> None:

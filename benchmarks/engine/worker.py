@@ -1,8 +1,10 @@
-"""Run one system in a separate process: requests on standard input, answers on standard output, as JSON lines.
+"""Run one system in a separate process: requests on standard input, answers on standard output, as
+JSON lines.
 
-A request names a task. At its first, the system is tried in each of its variants (precision, attention) on one batch
-after a warm-up batch, and continues with the fastest, as do all systems. Each measurement is of whole updates, the same
-ones in the same order for every system, until the given seconds have passed.
+A request names a task. At its first, the system is tried in each of its variants (precision,
+attention) on one batch after a warm-up batch, and continues with the fastest, as do all systems.
+Each measurement is of whole updates, the same ones in the same order for every system, until the
+given seconds have passed.
 """
 
 import importlib
@@ -31,7 +33,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print to standard output
     workload = Workload.read(folder)
-    tasks: dict[str, Callable[..., Any]] = {"ceiling": partial(product_rates, workload, threads=threads)}
+    tasks: dict[str, Callable[..., Any]] = {
+        "ceiling": partial(product_rates, workload, threads=threads)
+    }
     if name in SYSTEMS:
         module, kind, _ = SYSTEMS[name]
         system = getattr(importlib.import_module(f"benchmarks.engine.{module}"), kind)

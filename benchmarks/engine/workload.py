@@ -1,8 +1,9 @@
-"""What every system is given: model sizes, sentences, batches and weights, and what a batch costs by formula.
+"""What every system is given: model sizes, sentences, batches and weights, and what a batch costs
+by formula.
 
-The sentences are those of the embedded Tatoeba corpus with ten subwords or more on either side (14 on average), in
-subwords of a vocabulary of the size's own. Every system gets the same ids in the same batches, and, where its
-architecture allows it, the same random weights.
+The sentences are those of the embedded Tatoeba corpus with ten subwords or more on either side (14
+on average), in subwords of a vocabulary of the size's own. Every system gets the same ids in the
+same batches, and, where its architecture allows it, the same random weights.
 """
 
 import json
@@ -62,7 +63,8 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Workload:
-    """Sentences, batches and weights of one size, in a directory that the measuring processes share."""
+    """Sentences, batches and weights of one size, in a directory that the measuring processes
+    share."""
 
     size: Size
     folder: Path
@@ -103,17 +105,21 @@ class Workload:
 
 
 def training_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
-    """Operations of forward and backward pass over sentences of these lengths, padding and recomputation not counted.
+    """Operations of forward and backward pass over sentences of these lengths, padding and
+    recomputation not counted.
 
-    6 per weight and token (2 forward, 4 backward) for the matrices of the encoder (source tokens), of the decoder
-    (target tokens; keys and values of cross-attention: source tokens) and of the softmax (target tokens), and
-    12 d per pair of query and key and layer, for scores and weighted sums. Embedding look-ups are free.
+    6 per weight and token (2 forward, 4 backward) for the matrices of the encoder (source tokens),
+    of the decoder (target tokens; keys and values of cross-attention: source tokens) and of the
+    softmax (target tokens), and 12 d per pair of query and key and layer, for scores and weighted
+    sums. Embedding look-ups are free.
     """
     d, f, layers = size.width, size.feed_forward, size.layers
     per_source = layers * (4 * d * d + 2 * d * f) + layers * 2 * d * d
     per_target = layers * (6 * d * d + 2 * d * f) + size.vocabulary * d
     pairs = source**2 + target**2 + source * target
-    return float(6 * (per_source * source.sum() + per_target * target.sum()) + 12 * d * layers * pairs.sum())
+    return float(
+        6 * (per_source * source.sum() + per_target * target.sum()) + 12 * d * layers * pairs.sum()
+    )
 
 
 def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Workload:
@@ -142,13 +148,20 @@ def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Worklo
 
 
 def write_tokens(size: Size, path: Path) -> TokenStore:
-    """Learn vocabularies of the size's own on the corpus, and write the ids of the sentences that are long enough."""
+    """Learn vocabularies of the size's own on the corpus, and write the ids of the sentences that
+    are long enough."""
     pairs = pq.read_table(CORPUS, columns=["source", "target"]).to_pydict()
     sides = {}
     for name, texts in pairs.items():
-        bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(texts, size=size.vocabulary, name=name))
+        bpe = sentencepiece.SentencePieceProcessor(
+            model_proto=learn(texts, size=size.vocabulary, name=name)
+        )
         sides[name] = bpe.encode(texts, num_threads=1)
-    kept = [pair for pair in zip(sides["source"], sides["target"]) if min(map(len, pair)) + 1 >= SHORTEST]
+    kept = [
+        pair
+        for pair in zip(sides["source"], sides["target"])
+        if min(map(len, pair)) + 1 >= SHORTEST
+    ]
     tensors = {}
     for name, rows in zip(("source", "target"), zip(*kept)):
         tensors[name] = np.concatenate(rows).astype(np.int32)

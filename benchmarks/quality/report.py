@@ -27,7 +27,11 @@ def report(
     rows, points = [], []
     for name, by_seed in trainings.items():
         pace = median(seconds[name]) / 60  # minutes per update
-        cells = [SYSTEMS[name].title, f"{by_seed[0][0].learning_rate:g}", spread(seconds[name], "{:.3f}")]
+        cells = [
+            SYSTEMS[name].title,
+            f"{by_seed[0][0].learning_rate:g}",
+            spread(seconds[name], "{:.3f}"),
+        ]
         for quantity, goal in (("dev_loss", LOSS), ("bleu", BLEU)):
             lengths = [updates_until(results, quantity, goal) for results in by_seed]
             known = [length * pace for length in lengths if length is not None]
@@ -37,17 +41,30 @@ def report(
         rows.append(cells)
         for results in by_seed:
             for result in results:
-                reached = f"{result.updates * pace:.1f}", f"{result.dev_loss:.3f}", f"{result.bleu:.1f}"
+                reached = (
+                    f"{result.updates * pace:.1f}",
+                    f"{result.dev_loss:.3f}",
+                    f"{result.bleu:.1f}",
+                )
                 points.append([SYSTEMS[name].title, result.seed, result.updates, *reached])
-    header = ("system", "learning rate", "seconds per update", f"minutes to loss {LOSS}", f"minutes to {BLEU:g} BLEU")
+    header = (
+        "system",
+        "learning rate",
+        "seconds per update",
+        f"minutes to loss {LOSS}",
+        f"minutes to {BLEU:g} BLEU",
+    )
     sections = [
         "# Time to quality",
         "Made by `python -m benchmarks.quality CORPUS` (`benchmarks/quality/`). " + about[0],
         *about[1:],
         table(("", ""), [(f"**{key}**", value) for key, value in facts.items()]),
-        "Medians of the seeds, or of the rounds, and their range. Lengths between two schedules are interpolated.",
+        "Medians of the seeds, or of the rounds, and their range. Lengths between two schedules "
+        "are interpolated.",
         table(header, rows),
         "All training runs with the chosen rate:",
         table(("system", "seed", "updates", "minutes", "development loss", "BLEU"), points),
     ]
-    output.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
+    output.with_suffix(".md").write_text(
+        "\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8"
+    )

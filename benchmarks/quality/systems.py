@@ -58,8 +58,13 @@ class Corpus:
         """Development loss, and BLEU of the test set."""
         test, bpe = load_tokens(self.tokens("test")), load_bpe(self.folder / "bpe.target.model")
         sources = [test.source_ids(sentence).tolist() for sentence in range(len(test))]
-        outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, beam=4, max_length_ratio=2.0)]
-        references = pq.read_table(self.folder / "test.parquet", columns=["target"])["target"].to_pylist()
+        outputs = [
+            bpe.decode(ids)
+            for ids in translate_all(model.eval(), sources, beam=4, max_length_ratio=2.0)
+        ]
+        references = pq.read_table(self.folder / "test.parquet", columns=["target"])[
+            "target"
+        ].to_pylist()
         score = bleu("fr", lowercase=False).corpus_score(outputs, [references]).score
         return evaluate(model, load_tokens(self.tokens("dev"))), score
 
@@ -86,7 +91,8 @@ def warmup(updates: int) -> int:
 
 
 def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
-    """This engine: the recipe of the paper, that of the shipped experiments, or the one that lowers the loss fastest."""
+    """This engine: the recipe of the paper, that of the shipped experiments, or the one that lowers
+    the loss fastest."""
     settings = {
         "seed": seed,
         "updates": updates,
@@ -113,7 +119,9 @@ def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: 
     prepare_cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    run = _Run(model, plan, data, Path(os.devnull), None, workers=threads, context=DistributedContext())
+    run = _Run(
+        model, plan, data, Path(os.devnull), None, workers=threads, context=DistributedContext()
+    )
     run.working.train()
     for update in run.updates():
         run.step(update)
@@ -123,11 +131,14 @@ def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: 
 
 
 def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Training:
-    """Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
+    """Marian in transformers: whole batches of sentences of similar length, in a new order each
+    epoch."""
     from benchmarks.engine import marian  # needs transformers
 
     store, size = load_tokens(corpus.tokens("train")), corpus.size
-    pieces = epoch_updates(store, seed=seed, epoch=0, batch_tokens=BATCH_TOKENS, micro_batch_tokens=2 * BATCH_TOKENS)
+    pieces = epoch_updates(
+        store, seed=seed, epoch=0, batch_tokens=BATCH_TOKENS, micro_batch_tokens=2 * BATCH_TOKENS
+    )
     batches = [np.concatenate(update).tolist() for update in pieces]
     torch.manual_seed(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +147,12 @@ def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Traini
         system = marian.System(workload, threads=torch.get_num_threads())
         system.prepare("bf16 eager")
         random, order = np.random.default_rng(seed), []
-        schedule = {"schedule": "linear", "learning_rate": rate, "warmup": warmup(updates), "updates": updates}
+        schedule = {
+            "schedule": "linear",
+            "learning_rate": rate,
+            "warmup": warmup(updates),
+            "updates": updates,
+        }
         plan = ours.PLAN.model_copy(update=schedule)
         for update in range(1, updates + 1):
             order = order or random.permutation(len(batches)).tolist()
@@ -147,8 +163,14 @@ def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Traini
 
 
 SYSTEMS = {
-    "fast": System("this engine, for a low loss", partial(train_ours, recipe="fast"), (1e-2, 2e-2, 4e-2)),
-    "ours": System("this engine, shipped recipe", partial(train_ours, recipe="shipped"), (4e-3, 1e-2)),
-    "paper": System("this engine, the paper's recipe", partial(train_ours, recipe="paper"), (4e-3, 1e-2, 2e-2)),
+    "fast": System(
+        "this engine, for a low loss", partial(train_ours, recipe="fast"), (1e-2, 2e-2, 4e-2)
+    ),
+    "ours": System(
+        "this engine, shipped recipe", partial(train_ours, recipe="shipped"), (4e-3, 1e-2)
+    ),
+    "paper": System(
+        "this engine, the paper's recipe", partial(train_ours, recipe="paper"), (4e-3, 1e-2, 2e-2)
+    ),
     "marian": System("Marian in transformers", train_marian, (1e-3, 2e-3)),
 }

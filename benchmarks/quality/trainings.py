@@ -30,7 +30,10 @@ def read(path: Path) -> list[Result]:
         return []
     with open(path, newline="", encoding="utf-8") as stream:
         kinds = Result.__annotations__
-        return [Result(**{key: kinds[key](value) for key, value in row.items()}) for row in csv.DictReader(stream)]
+        return [
+            Result(**{key: kinds[key](value) for key, value in row.items()})
+            for row in csv.DictReader(stream)
+        ]
 
 
 class Trainings:
@@ -41,7 +44,11 @@ class Trainings:
 
     def kept(self, *which: str | float) -> Result | None:
         """The result with this system, rate, length and seed, if it is done."""
-        matches = (each for each in self.done if (each.system, each.learning_rate, each.updates, each.seed) == which)
+        matches = (
+            each
+            for each in self.done
+            if (each.system, each.learning_rate, each.updates, each.seed) == which
+        )
         return next(matches, None)
 
     def result(self, system: str, rate: float, updates: int, seed: int) -> Result:
@@ -59,16 +66,20 @@ class Trainings:
         return self.done[-1]
 
     def lengths(self, system: str, seed: int, *, longest: int) -> list[Result]:
-        """Results of schedules of increasing length at the best rate: doubled until both goals are reached.
+        """Results of schedules of increasing length at the best rate: doubled until both goals are
+        reached.
 
-        Beyond `longest`, only schedules that are already in the file count. If FIRST updates reach the loss, shorter schedules
-        follow, each 1/√2 as long as the one before, until one misses it.
+        Beyond `longest`, only schedules that are already in the file count. If FIRST updates reach
+        the loss, shorter schedules follow, each 1/√2 as long as the one before, until one misses
+        it.
         """
         tuned = [self.result(system, rate, FIRST, 1) for rate in SYSTEMS[system].rates]
         rate = min(tuned, key=lambda result: result.dev_loss).learning_rate
         results = [self.result(system, rate, FIRST, seed)]
         while results[0].dev_loss <= LOSS and results[0].updates > LEAST:
-            results.insert(0, self.result(system, rate, round(results[0].updates / math.sqrt(2)), seed))
+            results.insert(
+                0, self.result(system, rate, round(results[0].updates / math.sqrt(2)), seed)
+            )
         while not (results[-1].dev_loss <= LOSS and results[-1].bleu >= BLEU):
             which = system, rate, 2 * results[-1].updates, seed
             if which[2] > longest and not self.kept(*which):
@@ -78,7 +89,8 @@ class Trainings:
 
 
 def updates_until(results: list[Result], quantity: str, goal: float) -> float | None:
-    """Length of the schedule that would reach the goal, interpolated between two lengths on a logarithmic axis.
+    """Length of the schedule that would reach the goal, interpolated between two lengths on a
+    logarithmic axis.
 
     The shortest length, if that reaches it; None if the longest does not.
     """

@@ -1,9 +1,11 @@
-"""Shared by all pipeline stages: command line, errors, log, progress bars, and reading and writing files.
+"""Shared by all pipeline stages: command line, errors, log, progress bars, and reading and writing
+files.
 
-A stage is the function `main` of a module, which Snakemake runs as `python -m specialized_heads.<package>.<module>`,
-or in a module of several stages a function whose name follows. Files are named arguments; everything else that
-affects the result is one JSON object, `--settings`, validated by a pydantic model. A user error ends in one line on
-stderr and exit code 2; any other exception is a bug and shows its traceback.
+A stage is the function `main` of a module, which Snakemake runs as
+`python -m specialized_heads.<package>.<module>`, or in a module of several stages a function whose
+name follows. Files are named arguments; everything else that affects the result is one JSON object,
+`--settings`, validated by a pydantic model. A user error ends in one line on stderr and exit code
+2; any other exception is a bug and shows its traceback.
 """
 
 import argparse
@@ -31,7 +33,8 @@ log = logging.getLogger("specialized_heads")
 DISK_ERRORS = {
     errno.ENOSPC: "the disk is full; free some space and run again",
     errno.EDQUOT: "the disk quota is exhausted; free some space and run again",
-    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space and run again",
+    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space and run "
+    "again",
     errno.EROFS: "the file system is read-only; make it writable and run again",
 }
 NO_MPS = "Apple's GPU (mps) is not supported; set cpu or auto"
@@ -49,44 +52,61 @@ class Section(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _plain_values(cls, values: Any) -> Any:
-        """Reject booleans in place of numbers or text (pydantic would read true as 1), and integers beyond 64 bits."""
+        """Reject booleans in place of numbers or text (pydantic would read true as 1), and integers
+        beyond 64 bits."""
         given = values.items() if isinstance(values, dict) else ()
         for name, value in ((name, value) for name, value in given if name in cls.model_fields):
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, bool) and "bool" not in str(cls.model_fields[name].annotation):
                     word = str(item).lower()
-                    raise ValueError(f"{name} must not be {word}; YAML reads unquoted yes, no, on and off as booleans")
+                    raise ValueError(
+                        f"{name} must not be {word}; YAML reads unquoted yes, no, on and off as "
+                        f"booleans"
+                    )
                 if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
                     raise ValueError(f"{name}: a number is too large; it must fit into 64 bits")
         return values
 
 
 class UserError(Exception):
-    """An error in the configuration or the data. The message says what is wrong, where, and what to do."""
+    """An error in the configuration or the data. The message says what is wrong, where, and what to
+    do."""
 
 
 Files = argparse.Namespace  # the files of a stage, and its settings
 
 
 def arguments(
-    description: str | None, *, files: Iterable[str], optional: Iterable[str] = (), many: Iterable[str] = ()
+    description: str | None,
+    *,
+    files: Iterable[str],
+    optional: Iterable[str] = (),
+    many: Iterable[str] = (),
 ) -> Files:
-    """Parse a stage's command line: a `Path` for each name (None for an `optional` one, a list for one of `many`) and `settings`.
+    """Parse a stage's command line: a `Path` for each name (None for an `optional` one, a list for
+    one of `many`) and `settings`.
 
     `--help` shows the first line of the description.
     """
-    parser = argparse.ArgumentParser(description=(description or "").strip().split("\n")[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=(description or "").strip().split("\n")[0], allow_abbrev=False
+    )
     for name in files:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in optional:
         parser.add_argument(f"--{name}", type=Path)
     for name in many:
         parser.add_argument(f"--{name}", type=Path, nargs="*", default=[])
-    parser.add_argument("--settings", type=json.loads, default={}, help="JSON object with the stage's settings")
+    parser.add_argument(
+        "--settings", type=json.loads, default={}, help="JSON object with the stage's settings"
+    )
     known = {"-h", "--help", "--settings", *(f"--{name}" for name in (*files, *optional, *many))}
-    # A path may start with a dash; argparse would take it for an option without "./", which Path removes.
+    # A path may start with a dash; argparse would take it for an option without "./", which Path
+    # removes.
     texts = sys.argv[1:]
-    return parser.parse_args([f"./{text}" if text[:1] == "-" and text not in known else text for text in texts])
+    return parser.parse_args(
+        [f"./{text}" if text[:1] == "-" and text not in known else text for text in texts]
+    )
 
 
 def run(main: Callable[[], None]) -> None:
@@ -102,12 +122,15 @@ def run(main: Callable[[], None]) -> None:
 
 
 def report(error: BaseException) -> int:
-    """Print an error to stderr: one line, or the traceback of what must be a bug. Returns the exit code of the process."""
+    """Print an error to stderr: one line, or the traceback of what must be a bug. Returns the exit
+    code of the process."""
     if isinstance(error, KeyboardInterrupt):
         print("interrupted; run the same command again to continue", file=sys.stderr)
         return 130
     if isinstance(error, PermissionError) and error.filename is not None:
-        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
+        said = (
+            f"{one_line(error.filename)}: permission denied; change its permissions and run again"
+        )
     elif isinstance(error, UserError):
         said = one_line(error)
     else:
@@ -131,17 +154,23 @@ def warnings_in(path: Path) -> list[str]:
 
 
 def command(
-    *files: str, optional: Iterable[str] = (), many: Iterable[str] = (), settings: type[Section] | None = None
+    *files: str,
+    optional: Iterable[str] = (),
+    many: Iterable[str] = (),
+    settings: type[Section] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command line (`arguments`).
+    """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command
+    line (`arguments`).
 
-    A function that is not `main` runs if its name is the first argument; what it uses must be defined above it. A module of such
-    functions ends with `no_stage(__name__)`.
+    A function that is not `main` runs if its name is the first argument; what it uses must be
+    defined above it. A module of such functions ends with `no_stage(__name__)`.
     """
 
     def decorate(main: Callable[..., None]) -> Callable[[], None]:
         def stage() -> None:
-            given = arguments(main.__globals__["__doc__"], files=files, optional=optional, many=many)
+            given = arguments(
+                main.__globals__["__doc__"], files=files, optional=optional, many=many
+            )
             try:
                 validated = [settings.model_validate(given.settings)] if settings else []
             except pydantic.ValidationError as error:
@@ -161,20 +190,30 @@ def command(
 def no_stage(module: str) -> None:
     """End a process that has come to the end of this module without a stage."""
     if module == "__main__":
-        sys.exit(report(UserError("the first argument is no stage of this module; workflow/rules names them")))
+        sys.exit(
+            report(
+                UserError(
+                    "the first argument is no stage of this module; workflow/rules names them"
+                )
+            )
+        )
 
 
 @contextmanager
 def optional(extra: str) -> Iterator[None]:
-    """Import packages of an optional extra within this block; a `UserError` says how to install one that is missing."""
+    """Import packages of an optional extra within this block; a `UserError` says how to install one
+    that is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is not installed; run `make install EXTRAS={extra}`") from None
+        raise UserError(
+            f"{error.name} is not installed; run `make install EXTRAS={extra}`"
+        ) from None
 
 
 def one_line(message: object) -> str:
-    """Make a message fit on one readable line: text from files may contain line feeds, terminal escapes or megabytes."""
+    """Make a message fit on one readable line: text from files may contain line feeds, terminal
+    escapes or megabytes."""
     text = str(message)
     if len(text) > LONGEST_MESSAGE:
         text = f"{text[:600]} ... {text[-300:]}"  # keeps what and where, and what to do
@@ -189,24 +228,35 @@ def first_line(error: pydantic.ValidationError) -> str:
 
 
 def processors() -> int:
-    """Processors that this process may use: those that it may run on, or fewer if a control group limits its time."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Processors that this process may use: those that it may run on, or fewer if a control group
+    limits its time."""
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min([allowed, *map(math.ceil, _quotas())])
 
 
 def _quotas() -> Iterator[float]:
-    """How many processors the control groups of this process, of version 1 or 2, let it use on average."""
+    """How many processors the control groups of this process, of version 1 or 2, let it use on
+    average."""
     table = SYSTEM / "proc/self/cgroup"
     for line in table.read_text(encoding="utf-8").splitlines() if table.is_file() else ():
         _, controllers, group = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        # Limits of parents hold, too. A container may see its own group as the root, under the path of the host.
+        # Limits of parents hold, too. A container may see its own group as the root, under the path
+        # of the host.
         for part in (PurePosixPath(group), *PurePosixPath(group).parents):
-            folder = SYSTEM / "sys/fs/cgroup" / ("cpu" if controllers else "") / str(part).lstrip("/")
+            folder = (
+                SYSTEM / "sys/fs/cgroup" / ("cpu" if controllers else "") / str(part).lstrip("/")
+            )
             files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
             with suppress(OSError, ValueError):  # no such file, or "max"
-                quota, period = (int(word) for name in files for word in (folder / name).read_text("ascii").split())
+                quota, period = (
+                    int(word)
+                    for name in files
+                    for word in (folder / name).read_text("ascii").split()
+                )
                 if quota > 0:
                     yield quota / period
 
@@ -215,8 +265,11 @@ def heads_text(number: int) -> str:
     return "1 head" if number == 1 else f"{number} heads"
 
 
-def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit: str = "it") -> Iterable[Any]:
-    """Iterate over `items` with a progress bar on stderr, shown only on a terminal (`disable=None`)."""
+def progress(
+    items: Iterable[Any], *, what: str, total: int | None = None, unit: str = "it"
+) -> Iterable[Any]:
+    """Iterate over `items` with a progress bar on stderr, shown only on a terminal
+    (`disable=None`)."""
     return tqdm(items, desc=what, total=total, unit=unit, disable=None, leave=False)
 
 
@@ -224,8 +277,8 @@ def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit:
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` and move it to `path` when the block succeeds.
 
-    The data is flushed to disk before the move, so even after a power failure the file is complete or absent. A folder that is
-    not writable or a full disk is a `UserError`.
+    The data is flushed to disk before the move, so even after a power failure the file is complete
+    or absent. A folder that is not writable or a full disk is a `UserError`.
     """
     with disk_errors(path):
         try:
@@ -234,7 +287,9 @@ def atomic(path: Path) -> Iterator[Path]:
             prefix = f".{path.name}.{socket.gethostname()}.{os.getpid()}."
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
         except (PermissionError, FileNotFoundError, NotADirectoryError, FileExistsError):
-            raise UserError(f"{path}: cannot be written; make its folder writable and run again") from None
+            raise UserError(
+                f"{path}: cannot be written; make its folder writable and run again"
+            ) from None
         os.close(handle)
         temporary = Path(name)
         try:
@@ -265,7 +320,8 @@ def _remove_leftovers(path: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of a full or read-only disk into a `UserError`, even if a library has wrapped them."""
+    """Turn errors of a full or read-only disk into a `UserError`, even if a library has wrapped
+    them."""
     try:
         yield
     except UserError:
@@ -273,7 +329,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         cause: BaseException | None = error
         while cause is not None:
-            quoted = re.search(r"\(os error (\d+)\)", str(cause))  # safetensors only quotes the code
+            # safetensors only quotes the code
+            quoted = re.search(r"\(os error (\d+)\)", str(cause))
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
             if code in DISK_ERRORS:
                 raise UserError(f"{path}: {DISK_ERRORS[code]}") from error
@@ -300,7 +357,9 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid JSON ({error}); if the pipeline made it, delete it and run again") from None
+        raise UserError(
+            f"{path}: not valid JSON ({error}); if the pipeline made it, delete it and run again"
+        ) from None
 
 
 def file_hash(path: Path) -> str:
@@ -310,7 +369,8 @@ def file_hash(path: Path) -> str:
 
 
 def code_hash(*packages: str) -> str:
-    """SHA-256 of the source files of these packages, so that saved work of other code is not continued."""
+    """SHA-256 of the source files of these packages, so that saved work of other code is not
+    continued."""
     digest = hashlib.sha256()
     for package in packages:
         for file in sorted((Path(__file__).parent / package).rglob("*.py")):

@@ -22,15 +22,19 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> None:
         pq.write_table(table, temporary, write_page_checksum=True, **options)
 
 
-def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None) -> pa.Table:
-    """Read a table, or some of its columns; a `UserError` if the file is missing or damaged, or lacks a column."""
+def read_table(
+    path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None
+) -> pa.Table:
+    """Read a table, or some of its columns; a `UserError` if the file is missing or damaged, or
+    lacks a column."""
     wanted = list(columns or (schema.names if schema else ()))
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if missing := [name for name in wanted if name not in file.schema_arrow.names]:
                 raise UserError(f"{path}: column {missing[0]} is missing")
             table = file.read(wanted or None)
-        # Otherwise invalid UTF-8, or fewer rows than the file declares, would show only where they are used.
+        # Otherwise invalid UTF-8, or fewer rows than the file declares, would show only where they
+        # are used.
         table.validate(full=True)
         return table.cast(schema) if schema else table
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -50,4 +54,7 @@ def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserEr
     if isinstance(error, PermissionError):
         return UserError(f"{path}: permission denied; change its permissions and run again")
     reason = str(error).split("\n")[0].strip()
-    return UserError(f"{path}: not a parquet file of {what}, or a damaged one ({reason}); delete it and run again")
+    return UserError(
+        f"{path}: not a parquet file of {what}, or a damaged one ({reason}); delete it and run "
+        f"again"
+    )

@@ -1,4 +1,5 @@
-"""The benchmarks: the formula of the engine's against counted operations, and the lengths of trainings."""
+"""The benchmarks: the formula of the engine's against counted operations, and the lengths of
+trainings."""
 
 import sys
 from collections.abc import Callable
@@ -22,7 +23,8 @@ SIZE = Size("tiny", layers=2, heads=4, width=32, feed_forward=64, vocabulary=60)
 def test_the_formula_counts_the_operations_of_an_update(store: Callable) -> None:
     model = Transformer(SIZE.architecture, dropout=0.0).eval()
     initialise(model, seed=1)
-    corpus = store([[5, 6, 7, 8, 9, 10, 11]] * 3, [[9, 8, 7, 6]] * 3)  # no padding: the formula does not count it
+    # no padding: the formula does not count it
+    corpus = store([[5, 6, 7, 8, 9, 10, 11]] * 3, [[9, 8, 7, 6]] * 3)
     counter = FlopCounterMode(display=False)
     with counter:
         Translation().loss(model, make_batch(corpus, np.arange(3)), label_smoothing=0.1).backward()

@@ -1,4 +1,5 @@
-"""BERT: equal to that of transformers, masks equal to removal, importance equal to finite differences."""
+"""BERT: equal to that of transformers, masks equal to removal, importance equal to finite
+differences."""
 
 import copy
 import json
@@ -12,7 +13,12 @@ from small import mask_derivatives
 from specialized_heads.classification.scores import predict
 from specialized_heads.classification.tasks import read_sentences
 from specialized_heads.classification.transfer import classifier
-from specialized_heads.classification.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
+from specialized_heads.classification.wordpiece import (
+    SPECIAL,
+    Cleaning,
+    tokenizer_of,
+    write_vocabulary,
+)
 from specialized_heads.classification.wordpiece import read_vocabulary as wordpiece_vocabulary
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.architecture import heads_of
@@ -32,7 +38,12 @@ MINILM = ROOT / "data/minilm"
 SHAPES = [
     {},
     {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 16},
-    {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 5, "hidden_act": "relu"},
+    {
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "intermediate_size": 5,
+        "hidden_act": "relu",
+    },
 ]
 
 
@@ -61,25 +72,38 @@ def test_masked_tokens_are_predicted_as_by_transformers(published, vocabulary, i
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["BertModel", "BertForSequenceClassification"])
-def test_an_encoder_keeps_its_pooler_for_fine_tuning(published, vocabulary, inputs, kind: str, shape) -> None:
+def test_an_encoder_keeps_its_pooler_for_fine_tuning(
+    published, vocabulary, inputs, kind: str, shape
+) -> None:
     theirs, folder = published(kind, **shape)
-    model = classifier(load_bert(folder, vocabulary=vocabulary), labels=3, dropout=0.0, seed=1).eval()
+    model = classifier(
+        load_bert(folder, vocabulary=vocabulary), labels=3, dropout=0.0, seed=1
+    ).eval()
     ids, segments = inputs
     with torch.inference_mode():
-        expected = getattr(theirs, "bert", theirs)(ids, attention_mask=ids != 0, token_type_ids=segments)
+        expected = getattr(theirs, "bert", theirs)(
+            ids, attention_mask=ids != 0, token_type_ids=segments
+        )
         states = model(ids)
-        assert torch.allclose(states[ids != 0], expected.last_hidden_state[ids != 0], rtol=0, atol=1e-5)
+        assert torch.allclose(
+            states[ids != 0], expected.last_hidden_state[ids != 0], rtol=0, atol=1e-5
+        )
         pooled = torch.tanh(model.transform(states[:, 0]))
         assert torch.allclose(pooled, expected.pooler_output, rtol=0, atol=1e-5)
         assert model.logits(states).shape == (2, 3) and pooled.std() > 0.01
 
 
-@pytest.mark.skipif(not MINILM.is_dir(), reason="needs data/minilm: python resources/fetch_minilm.py")
+@pytest.mark.skipif(
+    not MINILM.is_dir(), reason="needs data/minilm: python resources/fetch_minilm.py"
+)
 def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_path: Path) -> None:
     """The pretrained encoder of config/minilm.yaml."""
     write_vocabulary(tmp_path / "vocabulary.json", *read_vocabulary(MINILM))
     vocabulary = wordpiece_vocabulary(tmp_path / "vocabulary.json")
-    ours, theirs = load_bert(MINILM, vocabulary=vocabulary), transformers.BertModel.from_pretrained(MINILM).eval()
+    ours, theirs = (
+        load_bert(MINILM, vocabulary=vocabulary),
+        transformers.BertModel.from_pretrained(MINILM).eval(),
+    )
     tokeniser = transformers.BertTokenizer.from_pretrained(MINILM)
     sentences = read_sentences([ROOT / "resources/tatoeba_en_de/corpus.parquet"])["test"][:50]
     assert len(sentences) == 50
@@ -87,7 +111,10 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
         ids = tokeniser(text)["input_ids"]
         assert [vocabulary.special.start, *found, vocabulary.special.eos] == ids
         with torch.inference_mode():
-            states, expected = ours(torch.tensor([ids])), theirs(torch.tensor([ids])).last_hidden_state
+            states, expected = (
+                ours(torch.tensor([ids])),
+                theirs(torch.tensor([ids])).last_hidden_state,
+            )
         torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
@@ -103,7 +130,9 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
     _, folder = published("BertModel")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("Dog\n")
-    with pytest.raises(UserError, match=r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"):
+    with pytest.raises(
+        UserError, match=r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"
+    ):
         read_vocabulary(folder)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     assert not read_vocabulary(folder)[1].lowercase
@@ -111,7 +140,9 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
 
 def test_an_output_matrix_of_its_own_is_refused(published, vocabulary) -> None:
     _, folder = published("BertForMaskedLM", tie_word_embeddings=False)
-    with pytest.raises(UserError, match="cls.predictions.decoder.weight differs from .*word_embeddings.weight"):
+    with pytest.raises(
+        UserError, match="cls.predictions.decoder.weight differs from .*word_embeddings.weight"
+    ):
         load_bert(folder, vocabulary=vocabulary)
 
 
@@ -129,7 +160,9 @@ def test_token_ids_are_those_of_transformers(published, with_json: bool, tmp_pat
     vocabulary = wordpiece_vocabulary(tmp_path / "v.json")
     assert vocabulary.encode(texts) == theirs(texts, add_special_tokens=False)["input_ids"]
     # What looks like a special token in text is text.
-    assert not {vocabulary.special.eos, vocabulary.special.pad} & {*vocabulary.encode(["the [SEP] dog [PAD]"])[0]}
+    assert not {vocabulary.special.eos, vocabulary.special.pad} & {
+        *vocabulary.encode(["the [SEP] dog [PAD]"])[0]
+    }
     theirs.add_tokens(["<e1>"])
     theirs.save_pretrained(folder)
     with pytest.raises(UserError, match="adds '<e1>' for text, which is not supported"):
@@ -154,8 +187,14 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
     [
         ({"tokenizer_config.json": {"do_lower_case": True}}, Cleaning()),
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
-        ({"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}}, LOWER_CASED),
-        ({"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
+        (
+            {"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}},
+            LOWER_CASED,
+        ),
+        (
+            {"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}},
+            Cleaning(False, True, True),
+        ),
         (
             {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
             Cleaning(True, None, False),
@@ -163,7 +202,9 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: Cleaning, with_text: bool) -> None:
+def test_text_is_cleaned_as_the_tokeniser_says(
+    tmp_path, files: dict, expected: Cleaning, with_text: bool
+) -> None:
     for name, content in (files | {"config.json": {"model_type": "bert"}}).items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:
@@ -200,7 +241,9 @@ def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: 
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],
 )
-def test_another_tokeniser_is_refused(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+def test_another_tokeniser_is_refused(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
     if content is None:
@@ -213,8 +256,17 @@ def test_another_tokeniser_is_refused(tmp_path: Path, name: str, content: bytes 
 
 def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0.0) -> Bert:
     """A classifier whose weights depend on nothing but the arguments."""
-    sizes = {"layers": layers, "heads": heads, "width": 8, "feed_forward": 12, "vocabulary": 20, "positions": 16}
-    model = Bert(BertArchitecture.full(**sizes, labels=labels, separator=3, mask=4), dropout=dropout)
+    sizes = {
+        "layers": layers,
+        "heads": heads,
+        "width": 8,
+        "feed_forward": 12,
+        "vocabulary": 20,
+        "positions": 16,
+    }
+    model = Bert(
+        BertArchitecture.full(**sizes, labels=labels, separator=3, mask=4), dropout=dropout
+    )
     random = np.random.default_rng(1)
     for name, parameter in model.named_parameters():
         noise = torch.from_numpy(random.standard_normal(tuple(parameter.shape))).float()
@@ -225,11 +277,20 @@ def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0
 @pytest.fixture
 def labelled(store):
     """Six inputs, some of two segments, with labels."""
-    sources = [[2, 5, 6, 7], [2, 8, 3, 9], [2, 5], [2, 7, 7, 3, 10, 11], [2, 12, 13, 14, 15], [2, 6, 3, 5]]
+    sources = [
+        [2, 5, 6, 7],
+        [2, 8, 3, 9],
+        [2, 5],
+        [2, 7, 7, 3, 10, 11],
+        [2, 12, 13, 14, 15],
+        [2, 6, 3, 5],
+    ]
     return store(sources, [[0], [2], [1], [0], [1], [2]])
 
 
-@pytest.mark.parametrize("removed", [{("encoder", 1, 2)}, {("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 2, 1)}])
+@pytest.mark.parametrize(
+    "removed", [{("encoder", 1, 2)}, {("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 2, 1)}]
+)
 def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
     model = tiny()
     ids = make_batch(labelled, np.arange(6)).source
@@ -265,13 +326,18 @@ def test_classifying_needs_one_state_of_the_last_layer(labelled) -> None:
     model, ids = tiny(), make_batch(labelled, np.arange(6)).source
     for each, tolerance in ((model, 1e-5), (model.in_precision(torch.bfloat16), 0.05)):
         torch.testing.assert_close(
-            each.classify(*each.embed(ids)), model.logits(model(ids)), atol=tolerance, rtol=tolerance
+            each.classify(*each.embed(ids)),
+            model.logits(model(ids)),
+            atol=tolerance,
+            rtol=tolerance,
         )
 
 
 @pytest.mark.parametrize("labels", [0, 3])
 @pytest.mark.parametrize("closed", [False, True])
-def test_packed_losses_and_gradients_equal_those_of_padded_batches(labelled, labels: int, closed: bool) -> None:
+def test_packed_losses_and_gradients_equal_those_of_padded_batches(
+    labelled, labels: int, closed: bool
+) -> None:
     model = tiny(labels).double().train()
     for attention in model.attentions():
         attention.gate = HardConcrete(2, log_alpha=0.3).double()
@@ -298,9 +364,13 @@ def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None
     expected = mask_derivatives(model, lambda: float(loss(model, batch, label_smoothing=0.0)))
     assert len(expected) == 4
     for (kind, layer, head), difference in expected.items():
-        assert float(found[kind, layer][:, head].sum()) == pytest.approx(difference, rel=1e-5, abs=1e-8)
+        assert float(found[kind, layer][:, head].sum()) == pytest.approx(
+            difference, rel=1e-5, abs=1e-8
+        )
     rows = importance.table(model, importance.importance(tiny(), labelled))
-    assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(model.architecture, scope="all")
+    assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(
+        model.architecture, scope="all"
+    )
 
 
 def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> None:
@@ -315,7 +385,9 @@ def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> 
         batch = objective.batch(data, everything, seed=seed)
         asked = batch.target_out != 0
         assert asked.sum(1).tolist() == [2, 1, 1]
-        assert torch.equal(batch.target_out[asked], plain[asked]) and torch.equal(batch.source[~asked], plain[~asked])
+        assert torch.equal(batch.target_out[asked], plain[asked]) and torch.equal(
+            batch.source[~asked], plain[~asked]
+        )
         assert not asked[:, 0].any() and not (plain[asked] == 3).any()
         seen |= set((batch.source[asked] == 4).tolist())
         again = objective.batch(data, everything, seed=seed)

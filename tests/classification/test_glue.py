@@ -1,4 +1,5 @@
-"""GLUE's files in their real layouts, every way in which they can be wrong, and the made-up tasks."""
+"""GLUE's files in their real layouts, every way in which they can be wrong, and the made-up
+tasks."""
 
 import io
 import zipfile
@@ -28,23 +29,37 @@ from specialized_heads.experiment.sources import glue_files
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
-MNLI_COLUMNS = ["index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse"]
+MNLI_COLUMNS = [
+    "index",
+    "promptID",
+    "pairID",
+    "genre",
+    "sentence1_binary_parse",
+    "sentence2_binary_parse",
+]
 MNLI_COLUMNS += ["sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "label1"]
 
 
 def mnli(*rows: tuple[str, str, str], annotators: int) -> str:
-    """The training set has one annotator, the development sets have five, in front of the gold label."""
+    """The training set has one annotator, the development sets have five, in front of the gold
+    label."""
     more = [f"label{number}" for number in range(2, annotators + 1)]
     lines = ["\t".join([*MNLI_COLUMNS, *more, "gold_label"])]
     for number, (first, second, label) in enumerate(rows):
-        lines.append(f"{number}\t1\t1n\tfiction{PARSES}\t{first}\t{second}" + f"\t{label}" * (annotators + 1))
+        lines.append(
+            f"{number}\t1\t1n\tfiction{PARSES}\t{first}\t{second}" + f"\t{label}" * (annotators + 1)
+        )
     return "\n".join(lines) + "\n"
 
 
 FILES = {
     "MNLI": {
-        "MNLI/train.tsv": mnli(('He said "no.', "He agreed.", "contradiction"), ("a", "b", "neutral"), annotators=1),
-        "MNLI/dev_matched.tsv": mnli(("c", "d", "entailment"), ("undecided", "x", "-"), annotators=5),
+        "MNLI/train.tsv": mnli(
+            ('He said "no.', "He agreed.", "contradiction"), ("a", "b", "neutral"), annotators=1
+        ),
+        "MNLI/dev_matched.tsv": mnli(
+            ("c", "d", "entailment"), ("undecided", "x", "-"), annotators=5
+        ),
         "MNLI/dev_mismatched.tsv": mnli(("e", "f", "neutral"), annotators=5),
         "MNLI/original/multinli_1.0_train.txt": "another layout\n",
     },
@@ -53,7 +68,8 @@ FILES = {
         "SST-2/dev.tsv": "sentence\tlabel\nit 's a charming journey . \t1\n",
     },
     "CoLA": {
-        "CoLA/train.tsv": "gj04\t1\t\tOur friends won't buy this.\ngj04\t0\t*\tThe more does Bill smoke.\n",
+        "CoLA/train.tsv": "gj04\t1\t\tOur friends won't buy this.\ngj04\t0\t*\tThe more does Bill "
+        "smoke.\n",
         "CoLA/dev.tsv": "gj04\t1\t\tThe sailors rode the breeze.\n",
     },
 }
@@ -66,11 +82,17 @@ EXPECTED = {
         "second": [Example("e", "f", 1)],
     },
     "sst2": {
-        "train": [Example("hide new secretions", None, 0), Example("a `` quote '' \" here", None, 1)],
+        "train": [
+            Example("hide new secretions", None, 0),
+            Example("a `` quote '' \" here", None, 1),
+        ],
         "test": [Example("it 's a charming journey .", None, 1)],
     },
     "cola": {
-        "train": [Example("Our friends won't buy this.", None, 1), Example("The more does Bill smoke.", None, 0)],
+        "train": [
+            Example("Our friends won't buy this.", None, 1),
+            Example("The more does Bill smoke.", None, 0),
+        ],
         "test": [Example("The sailors rode the breeze.", None, 1)],
     },
 }
@@ -133,17 +155,24 @@ def test_examples_are_held_out_once() -> None:
 
 def test_what_is_fetched_follows_from_the_configuration() -> None:
     tasks = {kind: {"title": kind, "source": {"kind": kind}} for kind in ("mnli", "mrpc")}
-    experiment = load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
+    experiment = load(
+        {"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}}
+    )
     files = ["glue/MNLI.zip", "glue/msr_paraphrase_test.txt", "glue/msr_paraphrase_train.txt"]
     assert sorted(inputs.fetched(experiment)) == files
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
     assert given.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
-    assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith("/second.safetensors")
-    assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith("/dev.safetensors")
+    assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith(
+        "/second.safetensors"
+    )
+    assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith(
+        "/dev.safetensors"
+    )
     assert inputs.second_set(experiment, corpus="mrpc") == []
 
 
-# The made-up tasks: what is changed and what is not, labels in balance, nothing in common between the sets.
+# The made-up tasks: what is changed and what is not, labels in balance, nothing in common between
+# the sets.
 
 WORDS = product(("old", "big"), "xyzw", ("two", "my"), ("red", "wet"))
 TEXTS = [f"The {a} {b} saw {c} {d} dogs." for a, b, c, d in WORDS]
@@ -187,10 +216,14 @@ def test_halves_are_of_one_sentence_or_of_two_with_as_many_words(sentences) -> N
 def test_a_sentence_belongs_to_one_set_whatever_its_punctuation(tmp_path) -> None:
     texts = [f"number {a} {b}" for a in "abcdefghijklmnop" for b in "abcdefghijklmnop"]
     for name, ending in (("one", "."), ("two", "!")):
-        pd.DataFrame({"source": [f"{text}{ending}" for text in texts]}).to_parquet(tmp_path / f"{name}.parquet")
+        pd.DataFrame({"source": [f"{text}{ending}" for text in texts]}).to_parquet(
+            tmp_path / f"{name}.parquet"
+        )
     both = read_sentences([tmp_path / "one.parquet", tmp_path / "two.parquet"])
     second = read_sentences([tmp_path / "two.parquet"])
     assert sum(map(len, both.values())) == len(texts)
     for name in SETS:
-        assert both[name] and {text[:-1] for text in both[name]} == {text[:-1] for text in second[name]}
+        assert both[name] and {text[:-1] for text in both[name]} == {
+            text[:-1] for text in second[name]
+        }
     assert 0.03 < len(both["test"]) / len(texts) < 0.14

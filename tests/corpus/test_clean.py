@@ -1,4 +1,5 @@
-"""Stage clean: each filter drops what it names and nothing else, counts add up, and groups follow shared sentences."""
+"""Stage clean: each filter drops what it names and nothing else, counts add up, and groups follow
+shared sentences."""
 
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,11 @@ def test_each_filter(cleaned, bad: tuple[str, str], reason: str, filters: dict) 
 
 
 def test_bounds_are_inclusive(cleaned) -> None:
-    words, ratio, characters = ("one two three", "un deux trois"), ("ab", "abcdef"), ("é" * 1000, "a" * 999)
+    words, ratio, characters = (
+        ("one two three", "un deux trois"),
+        ("ab", "abcdef"),
+        ("é" * 1000, "a" * 999),
+    )
     for pair, filters in ((words, {"max_words": 3}), (ratio, {"max_ratio": 3}), (characters, {})):
         assert texts(cleaned(pair, **filters)[0]) == [pair]
 
@@ -47,7 +52,14 @@ def test_changes_are_counted_once_per_pair(cleaned) -> None:
 
 
 def test_groups_follow_chains_of_equal_sentences(cleaned) -> None:
-    rows = [("Go!", "Va !"), ("go", "Pars."), ("Leave.", "PARS"), ("Hi.", "Salut."), ("7", "sept"), ("8", "huit")]
+    rows = [
+        ("Go!", "Va !"),
+        ("go", "Pars."),
+        ("Leave.", "PARS"),
+        ("Hi.", "Salut."),
+        ("7", "sept"),
+        ("8", "huit"),
+    ]
     kept, counts = cleaned(*rows, max_ratio=9)
     documents = {row[:2]: row[2] for row in kept}
     assert [documents[row] for row in rows] == ["go", "go", "go", "hi", "7", "8"]
@@ -78,7 +90,9 @@ def test_filters_do_not_regroup_what_they_keep(cleaned) -> None:
 
 
 def test_own_documents_are_kept_and_the_rest_is_grouped(cleaned) -> None:
-    kept, counts = cleaned(("a b", "c", "one"), ("a b", "d", "two"), ("a b", "e", ""), ("A B!", "f", ""), max_ratio=9)
+    kept, counts = cleaned(
+        ("a b", "c", "one"), ("a b", "d", "two"), ("a b", "e", ""), ("A B!", "f", ""), max_ratio=9
+    )
     assert [row[2] for row in kept] == ["one", "two", "a b", "a b"]
     assert counts["groups"] == 3
 
@@ -98,7 +112,16 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
         ("\u200b", "Un chat.", "", "analysis"),
     ]
     kept, counts = cleaned(*rows, max_words=5)
-    assert [row[3] for row in kept] == ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]
+    assert [row[3] for row in kept] == [
+        "",
+        "dev",
+        "dev",
+        "test",
+        "test",
+        "dev",
+        "analysis",
+        "analysis",
+    ]
     assert Counter(counts["dropped_in_cleaning"]) == Counter(empty=2, too_long=1)
     # They keep their documents, and form no groups.
     assert [row[2] for row in kept] == ["a cat sleeps", "", "", "news", "", "", "", ""]
@@ -108,11 +131,15 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
 def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None:
     """Another one would be dealt in its place, out of the training text."""
     long = ("A cat sleeps on the mat today.", "Un", "", "analysis")
-    with pytest.raises(UserError, match="none of the 2 pairs of your analysis set passes the filters"):
+    with pytest.raises(
+        UserError, match="none of the 2 pairs of your analysis set passes the filters"
+    ):
         cleaned(GOOD, long, long, max_words=3)
 
 
 def test_nothing_left_is_a_mistake(cleaned, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"3 of 3 pairs do not pass the filters \(empty 1, too_long 2\); raise"):
+    with pytest.raises(
+        UserError, match=r"3 of 3 pairs do not pass the filters \(empty 1, too_long 2\); raise"
+    ):
         cleaned(GOOD, GOOD, ("", ""), max_words=2)
     assert not (tmp_path / "clean.parquet").exists()

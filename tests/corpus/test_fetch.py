@@ -1,4 +1,5 @@
-"""Stage download against a server on this machine that fails in every way servers do: it goes on where it broke off."""
+"""Stage download against a server on this machine that fails in every way servers do: it goes on
+where it broke off."""
 
 import gzip
 import hashlib
@@ -40,9 +41,12 @@ def left(folder: Path) -> set[str]:
 
 @pytest.fixture
 def get(server: Server, tmp_path: Path) -> Callable[..., Path]:
-    """`get("x.bin", sha256=...)`: fetch this file of the server, three tries; returns its path, whether or not it came."""
+    """`get("x.bin", sha256=...)`: fetch this file of the server, three tries; returns its path,
+    whether or not it came."""
 
-    def run(name: str = "x.bin", *, mirrors: dict[str, str] | None = None, **wanted: object) -> Path:
+    def run(
+        name: str = "x.bin", *, mirrors: dict[str, str] | None = None, **wanted: object
+    ) -> Path:
         output = tmp_path / "data" / name
         settings = {"url": server.url(name)} | wanted
         settings["downloads"] = {"mirrors": mirrors or {}}
@@ -56,7 +60,11 @@ def test_a_file_and_its_card(server, get) -> None:
     output = get(sha256=SHA256, bytes=len(DATA))
     assert output.read_bytes() == DATA
     where = dict.fromkeys(("url", "retrieved_from"), server.url("x.bin")) | {"mirror": False}
-    assert read_json(card_of(output)) == where | {"file": "x.bin", "bytes": len(DATA), "sha256": SHA256}
+    assert read_json(card_of(output)) == where | {
+        "file": "x.bin",
+        "bytes": len(DATA),
+        "sha256": SHA256,
+    }
     assert left(output.parent) == {"x.bin", "x.bin.json"}
 
 
@@ -98,7 +106,11 @@ def test_another_address_replaces_a_file_without_a_known_hash(server, get) -> No
 def test_a_cut_connection_goes_on_where_it_broke_off(server, get, headers: dict) -> None:
     server.headers, server.cut = headers, [100_000, 50_000]
     assert get().read_bytes() == DATA
-    assert [request.get("range") for request in server.asked] == [None, "bytes=100000-", "bytes=150000-"]
+    assert [request.get("range") for request in server.asked] == [
+        None,
+        "bytes=100000-",
+        "bytes=150000-",
+    ]
     assert server.asked[1]["if-range"] == headers.get("Last-Modified", headers["ETag"])
     assert server.sent == len(DATA)
 
@@ -111,7 +123,9 @@ def test_tries_count_only_while_nothing_comes(server, get) -> None:
 
 def test_giving_up_keeps_what_has_arrived_for_the_next_run(server, get, tmp_path: Path) -> None:
     server.cut = [100_000, 0, 0, 0]
-    with pytest.raises(UserError, match="gave up after 3 attempts .*100000 bytes have arrived and are kept"):
+    with pytest.raises(
+        UserError, match="gave up after 3 attempts .*100000 bytes have arrived and are kept"
+    ):
         get()
     assert left(tmp_path / "data") == {".partial.x.bin", ".partial.x.bin.json"}
     headers, server.content, server.headers = server.headers, b"<html>maintenance</html>", {}
@@ -158,13 +172,17 @@ def test_passing_failures_are_tried_again(server, get) -> None:
     server.status = [503, 429]
     assert get().read_bytes() == DATA
     server.status = [500, 502, 504]
-    with pytest.raises(UserError, match="the server answers 504 Gateway Timeout; gave up after 3 attempts"):
+    with pytest.raises(
+        UserError, match="the server answers 504 Gateway Timeout; gave up after 3 attempts"
+    ):
         get("y.bin")
 
 
 def test_a_refusal_fails_at_once_and_says_what_to_do(server, get, tmp_path: Path) -> None:
     server.status = [404]
-    with pytest.raises(UserError, match=r"/x\.bin: the server answers 404 Not Found; .*mirrors.*data/x\.bin"):
+    with pytest.raises(
+        UserError, match=r"/x\.bin: the server answers 404 Not Found; .*mirrors.*data/x\.bin"
+    ):
         get()
     assert len(server.asked) == 1
     assert left(tmp_path / "data") == set()
@@ -176,11 +194,17 @@ def test_no_server_at_all(get) -> None:
 
 
 def test_the_longest_mirror_is_asked(server, get) -> None:
-    mirrors = {"http://far.example/": "http://wrong.example/", "http://far.example/opus/": server.url("copy/")}
+    mirrors = {
+        "http://far.example/": "http://wrong.example/",
+        "http://far.example/opus/": server.url("copy/"),
+    }
     card = read_json(card_of(get(url="http://far.example/opus/a/x.bin", mirrors=mirrors)))
     assert server.asked[0]["path"] == "/copy/a/x.bin"
     assert card["mirror"] is True
-    assert (card["url"], card["retrieved_from"]) == ("http://far.example/opus/a/x.bin", server.url("copy/a/x.bin"))
+    assert (card["url"], card["retrieved_from"]) == (
+        "http://far.example/opus/a/x.bin",
+        server.url("copy/a/x.bin"),
+    )
 
 
 def test_a_folder_can_be_a_mirror(server, get, tmp_path: Path) -> None:
@@ -194,7 +218,8 @@ def test_a_folder_can_be_a_mirror(server, get, tmp_path: Path) -> None:
         get("none.bin", mirrors=mirrors)
 
 
-# What a download brings is believed only when it is whole, and what was asked for; nothing half-written may pass for it.
+# What a download brings is believed only when it is whole, and what was asked for; nothing
+# half-written may pass for it.
 
 
 def test_a_wrong_hash_or_size_leaves_nothing(server, get, tmp_path: Path) -> None:
@@ -204,7 +229,9 @@ def test_a_wrong_hash_or_size_leaves_nothing(server, get, tmp_path: Path) -> Non
     with pytest.raises(UserError, match="the server's file has 300000 bytes, expected 5"):
         get(bytes=5)
     server.length = False
-    with pytest.raises(UserError, match="the downloaded file has 300000 bytes, expected 5; it was removed"):
+    with pytest.raises(
+        UserError, match="the downloaded file has 300000 bytes, expected 5; it was removed"
+    ):
         get(bytes=5)
     assert left(tmp_path / "data") == set()
 
@@ -219,7 +246,8 @@ def test_a_page_is_no_file(server, get, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [True, False])
 def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, length: bool) -> None:
-    """Truncated on the server itself, or on the way by a server that does not say how much is to come."""
+    """Truncated on the server itself, or on the way by a server that does not say how much is to
+    come."""
     whole = gzip.compress(DATA)
     server.content, server.length, server.headers = whole[:-3000], length, {}
     with pytest.raises(UserError, match="the downloaded file not a complete .*; it was removed"):
@@ -233,7 +261,14 @@ def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, le
 
 
 def command(output: Path, settings: dict[str, object]) -> list[str]:
-    arguments = ["--output", str(output), "--card", str(card_of(output)), "--settings", json.dumps(settings)]
+    arguments = [
+        "--output",
+        str(output),
+        "--card",
+        str(card_of(output)),
+        "--settings",
+        json.dumps(settings),
+    ]
     return [sys.executable, "-m", "specialized_heads.corpus.fetch", *arguments]
 
 
@@ -241,7 +276,10 @@ def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
     server.pause = 0.01
     output = tmp_path / "x.bin"
     settings = {"url": server.url("x.bin")}
-    running = [subprocess.Popen(command(output, settings), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    running = [
+        subprocess.Popen(command(output, settings), stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     said = [process.communicate()[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], said
     assert output.read_bytes() == DATA
@@ -253,8 +291,12 @@ def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
 def test_a_quota_is_named_and_what_arrived_is_kept(server, tmp_path: Path) -> None:
     output = tmp_path / "x.bin"
     fetching = command(output, {"url": server.url("x.bin")})
-    limited = subprocess.run(["prlimit", "--fsize=130000", *fetching], stderr=subprocess.PIPE, text=True)
-    assert limited.returncode == 2 and "x.bin: the file would exceed the size limit" in limited.stderr
+    limited = subprocess.run(
+        ["prlimit", "--fsize=130000", *fetching], stderr=subprocess.PIPE, text=True
+    )
+    assert (
+        limited.returncode == 2 and "x.bin: the file would exceed the size limit" in limited.stderr
+    )
     arrived = output.with_name(".partial.x.bin").stat().st_size
     assert arrived > 50_000 and not output.exists()
     subprocess.run(fetching, check=True)

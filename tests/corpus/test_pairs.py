@@ -1,4 +1,5 @@
-"""Stage raw: what it writes for any source, which pairs a limit leaves, and what it says of the files."""
+"""Stage raw: what it writes for any source, which pairs a limit leaves, and what it says of the
+files."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,8 +23,14 @@ RESOURCES = Path(__file__).parents[2] / "resources"
 def read(call: Callable[..., None], tmp_path: Path) -> Callable[..., tuple[pa.Table, dict]]:
     """`read(source, files)`: the stage's table and card."""
 
-    def run(source: dict, files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[pa.Table, dict]:
-        settings = {"source": source, "source_language": languages[0], "target_language": languages[1]}
+    def run(
+        source: dict, files: list[Path], *, languages: tuple[str, str] = ("en", "ru")
+    ) -> tuple[pa.Table, dict]:
+        settings = {
+            "source": source,
+            "source_language": languages[0],
+            "target_language": languages[1],
+        }
         output, card = tmp_path / "raw.parquet", tmp_path / "raw.json"
         call(pairs, settings=settings, resource=files, output=output, card=card)
         return pa.Table.from_batches(read_blocks(output)), read_json(card)
@@ -42,10 +49,17 @@ def own(tmp_path: Path) -> Path:
 def test_a_file_of_ones_own(read, own: Path) -> None:
     own.write_text("a\tb\n\nc\td\n")
     table, card = read({"kind": "local", "path": str(own)}, [own])
-    assert table.to_pydict() == {"source": ["a", "c"], "target": ["b", "d"], "document": ["", ""], "set": ["", ""]}
+    assert table.to_pydict() == {
+        "source": ["a", "c"],
+        "target": ["b", "d"],
+        "document": ["", ""],
+        "set": ["", ""],
+    }
     assert card == {
         "kind": "local",
-        "files": [{"file": "own.tsv", "bytes": 9, "sha256": hashlib.sha256(b"a\tb\n\nc\td\n").hexdigest()}],
+        "files": [
+            {"file": "own.tsv", "bytes": 9, "sha256": hashlib.sha256(b"a\tb\n\nc\td\n").hexdigest()}
+        ],
         "licence": "not stated",
         "citation": "",
         "read": 3,
@@ -54,7 +68,9 @@ def test_a_file_of_ones_own(read, own: Path) -> None:
     }
 
 
-def test_a_limit_draws_the_same_pairs_in_every_run_and_keeps_their_order(read, own: Path, tmp_path: Path) -> None:
+def test_a_limit_draws_the_same_pairs_in_every_run_and_keeps_their_order(
+    read, own: Path, tmp_path: Path
+) -> None:
     source = {"kind": "local", "path": str(own), "limit": 50}
     table, card = read(source, [own])
     first = (tmp_path / "raw.parquet").read_bytes()
@@ -82,15 +98,24 @@ def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"own\.tsv: no such file; check the source's paths"):
         read({"kind": "local", "path": str(own)}, [own])
     (tmp_path / "own.tsv.json").write_text("{}")
-    with pytest.raises(UserError, match=r"own\.tsv: no such file; delete .*own\.tsv\.json too and run again"):
+    with pytest.raises(
+        UserError, match=r"own\.tsv: no such file; delete .*own\.tsv\.json too and run again"
+    ):
         read({"kind": "local", "path": str(own)}, [own])
 
 
 def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> None:
     path = tmp_path / "training-parallel-commoncrawl.tgz"
     path.write_bytes(b"PK")
-    source = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]}
-    with pytest.raises(UserError, match=r"tgz: sha256 is \w{64}, expected \w{64}; delete it and .*tgz\.json"):
+    source = {
+        "kind": "wmt",
+        "train": ["commoncrawl_en_ru"],
+        "dev": ["newstest2013"],
+        "test": ["newstest2014"],
+    }
+    with pytest.raises(
+        UserError, match=r"tgz: sha256 is \w{64}, expected \w{64}; delete it and .*tgz\.json"
+    ):
         read(source, [path, path], languages=("en", "ru"))
 
 
@@ -99,7 +124,8 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     files = [RESOURCES / name / "corpus.parquet", RESOURCES / name / "provenance.json"]
     languages = tuple(name.split("_")[1:])
     source, provenance = {"kind": "embedded", "name": name}, read_json(files[1])
-    table, card = read(source, files, languages=(f"{languages[0]}_GB", languages[1].upper()))  # regions do not matter
+    # regions do not matter
+    table, card = read(source, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
     given = read_pairs(files[0])
     assert table["source"].to_pylist() == given.source
     assert table["target"].to_pylist() == given.target
@@ -113,7 +139,9 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
         read(source, files, languages=("en", "es"))
 
 
-@pytest.mark.parametrize("read", [lambda path: read_columns(path, *COLUMNS), lambda path: list(read_blocks(path))])
+@pytest.mark.parametrize(
+    "read", [lambda path: read_columns(path, *COLUMNS), lambda path: list(read_blocks(path))]
+)
 def test_a_file_that_is_no_file_of_pairs_is_named(tmp_path: Path, read) -> None:
     with pytest.raises(UserError, match="none.parquet: no such file"):
         read(tmp_path / "none.parquet")

@@ -1,4 +1,5 @@
-"""Stage split: nothing of a held-out set is in training, sets are stable, and every pair is accounted for."""
+"""Stage split: nothing of a held-out set is in training, sets are stable, and every pair is
+accounted for."""
 
 import random
 import re
@@ -25,14 +26,19 @@ Sets = dict[str, list[int]]
 
 @pytest.fixture
 def divided(tmp_path: Path):
-    """`divided(pairs, sizes, {"dev": pairs})`: the rows of each set, and the counts, which must be complete.
+    """`divided(pairs, sizes, {"dev": pairs})`: the rows of each set, and the counts, which must be
+    complete.
 
     The rows are those of a file with these pairs, then those of each set of the source.
     """
 
-    def run(pairs: Pairs, sizes: Split = SIZES, given: dict[str, Pairs] | None = None) -> tuple[Sets, dict[str, int]]:
+    def run(
+        pairs: Pairs, sizes: Split = SIZES, given: dict[str, Pairs] | None = None
+    ) -> tuple[Sets, dict[str, int]]:
         parts = [("", pairs), *(given or {}).items()]
-        found = [blocks(zip(part.source, part.target, part.document), set_=name) for name, part in parts]
+        found = [
+            blocks(zip(part.source, part.target, part.document), set_=name) for name, part in parts
+        ]
         total = write_blocks(tmp_path / "clean.parquet", chain.from_iterable(found))
         sets, dropped = divide(read_index(tmp_path / "clean.parquet"), sizes=sizes)
         rows = [row for part in sets.values() for row in part.tolist()]
@@ -44,7 +50,8 @@ def divided(tmp_path: Path):
 
 
 def messy(documents: int = 150, *, seed: int = 7) -> Pairs:
-    """Documents of 1 to 7 pairs whose sentences often recur: as they are, in other case, or in other word order."""
+    """Documents of 1 to 7 pairs whose sentences often recur: as they are, in other case, or in
+    other word order."""
     choice = random.Random(seed)
     nouns = [f"n{''.join(choice.choices('abcdefgh', k=4))}" for _ in range(60)]
     pairs = Pairs([], [], [])
@@ -56,7 +63,9 @@ def messy(documents: int = 150, *, seed: int = 7) -> Pairs:
             words = choice.sample(nouns[:4], 2) if common else words
             source = f"{words[0]} sees {words[1]}."
             pairs.source.append(source.upper() if choice.random() < 0.3 else source)
-            pairs.target.append(f"{words[0]} voit {words[1]} {choice.randint(0, 9)} {'x' * choice.randint(1, 30)}")
+            pairs.target.append(
+                f"{words[0]} voit {words[1]} {choice.randint(0, 9)} {'x' * choice.randint(1, 30)}"
+            )
             pairs.document.append(f"document {document}")
     return pairs
 
@@ -76,15 +85,22 @@ def taken(pairs: Pairs, rows: Sequence[int]) -> Pairs:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("given", [(), ("test",), ("dev", "test"), ("analysis",), HELD_OUT])
-def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(divided, monkeypatch, seed, given) -> None:
+def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(
+    divided, monkeypatch, seed, given
+) -> None:
     monkeypatch.setattr(pair_files, "READ", 101)  # many blocks
     pairs = messy(seed=seed)
     # Sets of the source, made of pairs that also occur among the others.
-    own = {name: taken(messy(seed=seed + place), range(9 * place, 9 * place + 25)) for place, name in enumerate(given)}
+    own = {
+        name: taken(messy(seed=seed + place), range(9 * place, 9 * place + 25))
+        for place, name in enumerate(given)
+    }
     if "analysis" in own:
         own["analysis"] = replace(own["analysis"], target=[""] * 25)
     parts = (pairs, *own.values())
-    sources, targets = ([text for part in parts for text in getattr(part, side)] for side in ("source", "target"))
+    sources, targets = (
+        [text for part in parts for text in getattr(part, side)] for side in ("source", "target")
+    )
     sets, counts = divided(pairs, SIZES, own)
 
     held = [row for name in HELD_OUT for row in sets[name]]
@@ -99,15 +115,22 @@ def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(divided
     home = {}  # documents are not divided
     for name, rows in sets.items():
         for row in filter(range(len(pairs)).__contains__, rows):
-            assert pairs.document[row] not in of_sets and home.setdefault(pairs.document[row], name) == name
+            assert (
+                pairs.document[row] not in of_sets
+                and home.setdefault(pairs.document[row], name) == name
+            )
 
     def reason(row: int) -> str:
         if pairs.document[row] in of_sets:
             return "document_overlap"
-        assert bags(sources, [row]) <= bags(sources, held) or bags(targets, [row]) <= bags(targets, held)
+        assert bags(sources, [row]) <= bags(sources, held) or bags(targets, [row]) <= bags(
+            targets, held
+        )
         if home.get(pairs.document[row], "train") != "train":
             return "held_out"
-        same = any(key(side[row]) in {key(side[one]) for one in held} for side in (sources, targets))
+        same = any(
+            key(side[row]) in {key(side[one]) for one in held} for side in (sources, targets)
+        )
         return "train_overlap" if same else "train_near_overlap"
 
     dropped = set(range(len(pairs))).difference(*sets.values())
@@ -128,7 +151,9 @@ def test_a_larger_analysis_set_starts_with_the_smaller_one(divided, everyday: Pa
     assert larger["analysis"][:40] == sets["analysis"]
 
 
-def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(divided, everyday: Pairs) -> None:
+def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(
+    divided, everyday: Pairs
+) -> None:
     half, _ = divided(taken(everyday, range(250)))
     full, _ = divided(everyday)
     assert {row for row in full["analysis"] if row < 250} <= set(half["analysis"])
@@ -138,12 +163,32 @@ def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(divi
 
 
 TOO_SMALL = {  # sizes of the sets, sets of the source, what is said
-    "corpus": (Split(dev=20, test=80, analysis=400), {}, r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500"),
-    "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 pairs .* 5 groups .* with 100 pairs each"),
+    "corpus": (
+        Split(dev=20, test=80, analysis=400),
+        {},
+        r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500",
+    ),
+    "documents": (
+        SIZES,
+        {},
+        r"split\.analysis: only 0 of 40 pairs .* 5 groups .* with 100 pairs each",
+    ),
     "one_group": (SIZES, {}, r"only 0 of 40 pairs .*; 500 of 500 pairs are one group"),
-    "all_overlap": (SIZES, HELD_OUT, r"none of 2000 pairs is left for training .*'train_overlap': 500"),
-    "text_itself": (SIZES, ("analysis",), "all sentences of 500 of them are in the other held-out sets"),
-    "own_documents": (SIZES, {"analysis": ...}, r"0 clean pairs \(500 more belong to documents of your held-out"),
+    "all_overlap": (
+        SIZES,
+        HELD_OUT,
+        r"none of 2000 pairs is left for training .*'train_overlap': 500",
+    ),
+    "text_itself": (
+        SIZES,
+        ("analysis",),
+        "all sentences of 500 of them are in the other held-out sets",
+    ),
+    "own_documents": (
+        SIZES,
+        {"analysis": ...},
+        r"0 clean pairs \(500 more belong to documents of your held-out",
+    ),
 }
 
 
@@ -153,7 +198,10 @@ def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs, name: str
     if isinstance(given, tuple):  # all of them the text itself, without its documents
         given = dict.fromkeys(given, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
     given = {set_: everyday if part is ... else part for set_, part in given.items()}
-    documents = {"documents": [f"book {row // 100}" for row in range(500)], "one_group": ["one"] * 500}
+    documents = {
+        "documents": [f"book {row // 100}" for row in range(500)],
+        "one_group": ["one"] * 500,
+    }
     pairs = Pairs(everyday.source, everyday.target, documents.get(name, everyday.document))
     with pytest.raises(UserError, match=said):
         divided(pairs, sizes, given)
@@ -166,7 +214,8 @@ def test_a_corpus_without_pairs_beside_its_held_out_sets_says_so(divided) -> Non
 
 @pytest.fixture
 def split_in(tmp_path: Path, call):
-    """`split_in("1", card=..., cleaning=...)`: split clean.parquet into this folder; returns the counts."""
+    """`split_in("1", card=..., cleaning=...)`: split clean.parquet into this folder; returns the
+    counts."""
 
     def run(name: str, *, card: dict, cleaning: dict) -> dict:
         write_json(tmp_path / "raw.json", card)
@@ -175,18 +224,32 @@ def split_in(tmp_path: Path, call):
         outputs = {part: tmp_path / name / f"{part}.parquet" for part in NAMES}
         counts = tmp_path / name / "counts.json"
         settings = {"split": SIZES.model_dump()}
-        call(split, settings=settings, input=tmp_path / "clean.parquet", **inputs, **outputs, counts=counts)
+        call(
+            split,
+            settings=settings,
+            input=tmp_path / "clean.parquet",
+            **inputs,
+            **outputs,
+            counts=counts,
+        )
         return read_json(counts)
 
     return run
 
 
-def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in, monkeypatch) -> None:
+def test_stage_is_deterministic_and_counts_everything(
+    tmp_path: Path, split_in, monkeypatch
+) -> None:
     monkeypatch.setattr(pair_files, "READ", 50)
     pairs = messy()
     write_pairs(tmp_path / "clean.parquet", pairs)
     cleaning = {"raw": len(pairs) + 3, "dropped_in_cleaning": {"empty": 3}, "clean": len(pairs)}
-    card = {"kind": "local", "read": len(pairs) + 5, "dropped": {"no_tab": 2}, "pairs": len(pairs) + 3}
+    card = {
+        "kind": "local",
+        "read": len(pairs) + 5,
+        "dropped": {"no_tab": 2},
+        "pairs": len(pairs) + 3,
+    }
     counts = split_in("1", card=card, cleaning=cleaning)
     assert split_in("2", card=card, cleaning=cleaning) == counts
     for first in sorted((tmp_path / "1").iterdir()):
@@ -201,15 +264,24 @@ def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in, 
             lengths = sorted(len(text.split()) for text in texts)
             assert numbers[f"{side}_words"] == sum(lengths)
             assert numbers[f"{side}_characters"] == sum(map(len, texts))
-            mean, most = pytest.approx(statistics.mean(lengths), abs=0.001), lengths[-(len(lengths) // 20) - 1]
-            assert numbers[f"{side}_length"] == {"mean": mean, "median": statistics.median_low(lengths), "95%": most}
+            mean, most = (
+                pytest.approx(statistics.mean(lengths), abs=0.001),
+                lengths[-(len(lengths) // 20) - 1],
+            )
+            assert numbers[f"{side}_length"] == {
+                "mean": mean,
+                "median": statistics.median_low(lengths),
+                "95%": most,
+            }
     in_sets = sum(numbers["pairs"] for numbers in counts["splits"].values())
     assert counts["clean"] == in_sets + sum(counts["dropped_in_splitting"].values())
     assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())
     assert counts["read"] == counts["raw"] + sum(counts["dropped_in_reading"].values())
 
 
-def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path, split_in, everyday: Pairs) -> None:
+def test_an_analysis_set_without_targets_is_written_and_described(
+    tmp_path: Path, split_in, everyday: Pairs
+) -> None:
     analysis = blocks([("One two three.", "", ""), ("Four.", "", "")], set_="analysis")
     others = blocks(zip(everyday.source, everyday.target, everyday.document))
     write_blocks(tmp_path / "clean.parquet", chain(others, analysis))

@@ -1,4 +1,5 @@
-"""Text: what normalisation changes and counts, which sentences count as the same one, and preprocessing and the way back."""
+"""Text: what normalisation changes and counts, which sentences count as the same one, and
+preprocessing and the way back."""
 
 import sys
 import unicodedata
@@ -27,7 +28,9 @@ def test_what_is_changed_and_what_is_not() -> None:
     assert normal("Sentence\x1fseparated\x85\u2028 \ufeff") == "Sentence separated…"
     # Letters that an invisible character kept apart are composed, and so are Hangul letters.
     assert normal("e\u200b\u0301 \u1112\u1161\u11ab") == "é 한"
-    assert [normal(unseen) for unseen in ("\u200b", "\u00a0\ufeff\u00ad", "\u200d \u200c", "\u2028")] == [""] * 4
+    assert [
+        normal(unseen) for unseen in ("\u200b", "\u00a0\ufeff\u00ad", "\u200d \u200c", "\u2028")
+    ] == [""] * 4
 
 
 @pytest.mark.parametrize(
@@ -40,10 +43,16 @@ def test_what_is_changed_and_what_is_not() -> None:
         (" a\u00a0b", "a b", {"white_space"}),
         ("a\u00adb", "ab", {"soft_hyphens", "invisible"}),
         ("e\u0301", "é", {"composition"}),
-        ("&#xAD;e\u0301  ", "é", {"entities", "white_space", "soft_hyphens", "invisible", "composition"}),
+        (
+            "&#xAD;e\u0301  ",
+            "é",
+            {"entities", "white_space", "soft_hyphens", "invisible", "composition"},
+        ),
     ],
 )
-def test_every_step_counts_the_texts_that_it_changes(text: str, expected: str, steps: set[str]) -> None:
+def test_every_step_counts_the_texts_that_it_changes(
+    text: str, expected: str, steps: set[str]
+) -> None:
     assert normalise(text) == (expected, steps)
 
 
@@ -68,7 +77,12 @@ def test_keys_ignore_case_digits_punctuation_and_space() -> None:
     assert keys("Straße", "STRASSE") == ["strasse", "strasse"]
     assert keys("Ёлка, 3 шт.") == ["ёлка шт"]
     assert keys("ΟΔΟΣ", "οδος") == ["οδοσ", "οδοσ"]
-    assert keys("İyi geceler.", "iyi geceler", "KIZ", "kız") == ["iyi geceler", "iyi geceler", "kiz", "kiz"]
+    assert keys("İyi geceler.", "iyi geceler", "KIZ", "kız") == [
+        "iyi geceler",
+        "iyi geceler",
+        "kiz",
+        "kiz",
+    ]
     assert keys("I go") != keys("I do go")
     assert keys("a_b", "x² Ⅷ", "e\u200dx", "a\ufe0f") == ["a b", "x² ⅷ", "e x", "a"]
 
@@ -106,7 +120,8 @@ TEXTS = [
     "L'homme n'est pas là.",
     "Я не знаю, что-то «странное»…",
     "",
-    "See fig. 3. Or No. 5, U.S. Style. no. yes. А. Б. Иванов и др. писали. 你好. 好。 1. 2. É. é. end. x.",
+    "See fig. 3. Or No. 5, U.S. Style. no. yes. А. Б. Иванов и др. писали. "
+    "你好. 好。 1. 2. É. é. end. x.",
 ]
 
 
@@ -127,7 +142,13 @@ def test_paper(language: str, text: str, expected: str) -> None:
 @pytest.mark.parametrize("language", ["en", "fr", "ru", "zh"])
 def test_full_stops_are_cut_off_as_moses_does(language: str) -> None:
     for text, processed in zip(TEXTS, apply(TEXTS, language=language, mode="paper"), strict=True):
-        assert processed == MosesTokenizer(language).tokenize(text, escape=False, return_str=True).lower().strip()
+        assert (
+            processed
+            == MosesTokenizer(language)
+            .tokenize(text, escape=False, return_str=True)
+            .lower()
+            .strip()
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Stages bpe and tokens: ids, exact recovery of the text from pieces, the store on disk, and mistakes in the sizes."""
+"""Stages bpe and tokens: ids, exact recovery of the text from pieces, the store on disk, and
+mistakes in the sizes."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -18,31 +19,48 @@ LANGUAGES = {"source_language": "en", "target_language": "ru"}
 
 
 def test_text_never_yields_a_special_id(everyday: Pairs) -> None:
-    russian = sentencepiece.SentencePieceProcessor(model_proto=learn(everyday.target, size=120, name="target"))
+    russian = sentencepiece.SentencePieceProcessor(
+        model_proto=learn(everyday.target, size=120, name="target")
+    )
     texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
-    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
+    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (
+        PAD,
+        UNKNOWN,
+        BOS,
+        EOS,
+    )
     assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
     assert UNKNOWN in russian.encode("</s>")
     assert encode_ids(texts, russian) == russian.encode(texts)
 
 
 @pytest.mark.parametrize(("size", "bound"), [(30_000, "most"), (16, "least")])
-def test_a_size_that_does_not_fit_says_the_nearest_that_does(everyday: Pairs, size: int, bound: str) -> None:
-    with pytest.raises(UserError, match=rf"vocabulary\.target: {size} .* set at {bound} (\d+)") as caught:
+def test_a_size_that_does_not_fit_says_the_nearest_that_does(
+    everyday: Pairs, size: int, bound: str
+) -> None:
+    with pytest.raises(
+        UserError, match=rf"vocabulary\.target: {size} .* set at {bound} (\d+)"
+    ) as caught:
         learn(everyday.target, size=size, name="target")
     nearest = int(str(caught.value).rsplit(" ", 1)[1])
-    model = sentencepiece.SentencePieceProcessor(model_proto=learn(everyday.target, size=nearest, name="target"))
+    model = sentencepiece.SentencePieceProcessor(
+        model_proto=learn(everyday.target, size=nearest, name="target")
+    )
     assert model.get_piece_size() == nearest
 
 
 def test_long_sentences_are_learned_from(everyday: Pairs) -> None:
     long = [" ".join(f"zyx{'w' * (n % 9)}" for n in range(1000))] * 20
     assert len(long[0].encode()) > 4192
-    model = sentencepiece.SentencePieceProcessor(model_proto=learn([*everyday.source, *long], size=100, name="source"))
+    model = sentencepiece.SentencePieceProcessor(
+        model_proto=learn([*everyday.source, *long], size=100, name="source")
+    )
     assert UNKNOWN not in model.encode("zyxwww")
 
 
-def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(tmp_path: Path, everyday: Pairs, monkeypatch) -> None:
+def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(
+    tmp_path: Path, everyday: Pairs, monkeypatch
+) -> None:
     write_pairs(tmp_path / "train.parquet", everyday)
 
     def sampled() -> list[str]:
@@ -60,7 +78,8 @@ def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(tmp_path: Path, eve
 
 @pytest.fixture
 def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable[..., Path]:
-    """`made("1.safetensors", preprocess="paper")`: both stages on the everyday corpus, whose models stay beside."""
+    """`made("1.safetensors", preprocess="paper")`: both stages on the everyday corpus, whose models
+    stay beside."""
     write_pairs(tmp_path / "train.parquet", everyday)
 
     def run(name: str, *, mode: preprocess.Mode = "none") -> Path:
@@ -75,11 +94,16 @@ def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable
 
 
 @pytest.mark.parametrize("mode", ["none", "paper"])
-def test_stages_round_trip(tmp_path: Path, made: Callable[..., Path], everyday: Pairs, mode: preprocess.Mode) -> None:
+def test_stages_round_trip(
+    tmp_path: Path, made: Callable[..., Path], everyday: Pairs, mode: preprocess.Mode
+) -> None:
     store = load_tokens(made("train.safetensors", mode=mode))
     assert len(store) == len(everyday)
     assert (store.source.dtype, store.source_offsets.dtype) == (np.int32, np.int64)
-    source, target = load_bpe(tmp_path / "bpe.source.model"), load_bpe(tmp_path / "bpe.target.model")
+    source, target = (
+        load_bpe(tmp_path / "bpe.source.model"),
+        load_bpe(tmp_path / "bpe.target.model"),
+    )
     sources = preprocess.apply(everyday.source, language="en", mode=mode)
     targets = preprocess.apply(everyday.target, language="ru", mode=mode)
     assert (sources == everyday.source) == (mode == "none")

@@ -1,4 +1,5 @@
-"""Scores against sacreBLEU called directly, of text and of tokens, of one translation and of many; mistakes in the files."""
+"""Scores against sacreBLEU called directly, of text and of tokens, of one translation and of many;
+mistakes in the files."""
 
 import json
 import os
@@ -19,14 +20,20 @@ from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError
 
 REFERENCES = [f"Кот номер {i} видит собаку и {i % 7} больших домов." for i in range(60)]
-GOOD = [line.replace("больших", "малых") if i % 4 == 0 else line for i, line in enumerate(REFERENCES)]
+GOOD = [
+    line.replace("больших", "малых") if i % 4 == 0 else line for i, line in enumerate(REFERENCES)
+]
 BAD = [line.replace("видит", "слышит") if i % 2 else line for i, line in enumerate(GOOD)]
-LIKE = [line.replace("больших", "малых") if i % 4 == 1 or i == 2 else line for i, line in enumerate(REFERENCES)]
+LIKE = [
+    line.replace("больших", "малых") if i % 4 == 1 or i == 2 else line
+    for i, line in enumerate(REFERENCES)
+]
 
 
 @pytest.fixture
 def scored(call, tmp_path: Path) -> Callable[..., dict]:
-    """`scored(system, baseline)`: what the stage writes; tokens are those of the system unless others are given."""
+    """`scored(system, baseline)`: what the stage writes; tokens are those of the system unless
+    others are given."""
 
     def run(
         system,
@@ -41,7 +48,12 @@ def scored(call, tmp_path: Path) -> Callable[..., dict]:
         write_pairs(tmp_path / "test.parquet", Pairs(["–"] * 60, references, ["1"] * 60))
         files = {"references": tmp_path / "test.parquet", "output": tmp_path / "score.json"}
         tokenised = apply(system, language="ru", mode="paper") if tokenised is None else tokenised
-        texts = {"translation": system, "baseline": baseline, "counterpart": counterpart, "tokenised": tokenised}
+        texts = {
+            "translation": system,
+            "baseline": baseline,
+            "counterpart": counterpart,
+            "tokenised": tokenised,
+        }
         for name, lines in texts.items():
             if lines is not None:
                 files[name] = tmp_path / f"{name}.txt"
@@ -68,7 +80,9 @@ def test_a_language_without_spaces_is_scored_by_its_own_tokens_and_not_by_moses(
     references = [f"猫が{i}匹の犬と{i % 7}軒の大きな家を見ています。" for i in range(60)]
     system = [line.replace("大きな", "小さな") for line in references]
     result = scored(system, references, language="ja", references=references)
-    assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(system, [references], tokenize="char").score, abs=1e-9)
+    assert result["bleu"] == pytest.approx(
+        sacrebleu.corpus_bleu(system, [references], tokenize="char").score, abs=1e-9
+    )
     assert result["difference"] == pytest.approx(result["bleu"] - 100) and result["p_value"] < 0.01
     assert result["bleu_tokenised"] is result["signature_tokenised"] is None
     assert "tok:char" in result["signature"]
@@ -82,7 +96,9 @@ def test_bleu_of_tokens_is_that_of_lower_case_moses_tokens(scored) -> None:
         gold = [line.lower().replace(".", " .") for line in REFERENCES]
         expected = sacrebleu.corpus_bleu(tokens, [gold], tokenize="none").score
         assert result["bleu_tokenised"] == pytest.approx(expected, abs=1e-9)
-        assert result["bleu_tokenised_low"] < expected < result["bleu_tokenised_high"] < expected + 10
+        assert (
+            result["bleu_tokenised_low"] < expected < result["bleu_tokenised_high"] < expected + 10
+        )
     assert result["bleu"] < result["bleu_tokenised"]  # in capitals
     assert result["signature_tokenised"] != result["signature"]
     for part in ("case:lc", "tok:none", "bs:1000", "tokens:moses.ru-sacremoses-"):
@@ -117,7 +133,8 @@ def test_the_second_model_is_compared_as_the_baseline_is(scored) -> None:
     assert [both[f"counterpart_{name}"] for name in ends] == [other[name] for name in ends]
     assert one["difference"] != other["difference"]
     assert all(one[f"counterpart_{name}"] is None for name in ends)
-    # The interval is that of the differences on resamples, which are kept: those of several seeds can be averaged.
+    # The interval is that of the differences on resamples, which are kept: those of several seeds
+    # can be averaged.
     drawn = np.array(one["difference_samples"])
     assert drawn.shape == (1000,)
     assert np.quantile(drawn, (0.025, 0.975)) == pytest.approx(
@@ -142,16 +159,40 @@ def test_empty_and_odd_lines_keep_their_place(scored) -> None:
 
 # Many translations against one: the same scores as sacreBLEU gives each pair.
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "Dogs", "run", "over", "there", "all", "day", "long"]
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "and",
+    "saw",
+    "Dogs",
+    "run",
+    "over",
+    "there",
+    "all",
+    "day",
+    "long",
+]
 ENGLISH = [" ".join(WORDS[i % 5 : i % 5 + 7]) for i in range(40)]
-WORSE = [line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 else line for i, line in enumerate(ENGLISH)]
-NEAR = [line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 != 1 else line for i, line in enumerate(ENGLISH)]
+WORSE = [
+    line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 else line
+    for i, line in enumerate(ENGLISH)
+]
+NEAR = [
+    line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 != 1 else line
+    for i, line in enumerate(ENGLISH)
+]
 WORST = [line.replace("on a", "at the").replace("mat", "rug") for line in WORSE]
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_each_system_is_scored_as_in_a_pair(lowercase: bool) -> None:
-    full, scores, signature = compare(WORSE, [WORST, WORSE, ENGLISH], ENGLISH, language="en", lowercase=lowercase)
+    full, scores, signature = compare(
+        WORSE, [WORST, WORSE, ENGLISH], ENGLISH, language="en", lowercase=lowercase
+    )
     bleu = BLEU(lowercase=lowercase)
     assert full == bleu.corpus_score(WORSE, [ENGLISH]).score
     assert signature == str(bleu.get_signature())
@@ -160,7 +201,9 @@ def test_each_system_is_scored_as_in_a_pair(lowercase: bool) -> None:
     os.environ["SACREBLEU_SEED"] = "12345"
     for (found, p_value, *_), system in zip((scores[0], scores[2]), (WORST, ENGLISH), strict=True):
         metrics = {"BLEU": BLEU(references=[ENGLISH], lowercase=lowercase)}
-        pair = PairedTest([("a", WORSE), ("b", system)], metrics, None, test_type="bs", n_samples=1000)()[1]["BLEU"][1]
+        pair = PairedTest(
+            [("a", WORSE), ("b", system)], metrics, None, test_type="bs", n_samples=1000
+        )()[1]["BLEU"][1]
         assert found == pair.score
         assert p_value < 2 * pair.p_value + 0.005
     assert scores[0].p_value < 0.01
@@ -168,17 +211,25 @@ def test_each_system_is_scored_as_in_a_pair(lowercase: bool) -> None:
 
 def test_a_single_sentence_is_no_evidence() -> None:
     """All its resamples are itself."""
-    _, (found,), _ = compare(WORST[1:2], [ENGLISH[1:2]], ENGLISH[1:2], language="en", lowercase=False)
+    _, (found,), _ = compare(
+        WORST[1:2], [ENGLISH[1:2]], ENGLISH[1:2], language="en", lowercase=False
+    )
     assert found.bleu == pytest.approx(100)
     assert (found.p_value, found.low) == (1.0, found.high)
 
 
-def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(monkeypatch) -> None:
+def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
+    monkeypatch,
+) -> None:
     monkeypatch.setattr(score, "SAMPLES", 200)
-    monkeypatch.setattr(score, "resamples", score.resamples.__wrapped__)  # those of other tests are more
+    # those of other tests are more
+    monkeypatch.setattr(score, "resamples", score.resamples.__wrapped__)
     systems = [WORST, ENGLISH, NEAR]
-    full, [found, mirrored, like], _ = compare(WORSE, systems, ENGLISH, language="en", lowercase=False)
-    assert found.low < found.bleu - full < found.high < 0  # it is worse for certain, as p < 0.01 says
+    full, [found, mirrored, like], _ = compare(
+        WORSE, systems, ENGLISH, language="en", lowercase=False
+    )
+    # it is worse for certain, as p < 0.01 says
+    assert found.low < found.bleu - full < found.high < 0
     assert 0 < mirrored.low < 100 - full < mirrored.high
     # By sacreBLEU's own scores of whole resampled corpora.
     drawn = np.random.default_rng(12345).integers(len(ENGLISH), size=(200, len(ENGLISH)))
@@ -189,7 +240,9 @@ def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resa
         systems = [[lines[row] for row in rows] for lines in (WORSE, WORST, NEAR)]
         resampled.append([bleu.corpus_score(lines, gold).score for lines in systems])
     baseline, worst, near = np.array(resampled).T
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(worst - baseline, (0.025, 0.975))))
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(worst - baseline, (0.025, 0.975)))
+    )
     differences = near - baseline
     as_far = np.abs(differences - differences.mean()) >= abs(like.bleu - full)
     assert like.p_value == pytest.approx((1 + as_far.sum()) / 201)
@@ -197,7 +250,15 @@ def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resa
 
 
 def test_what_is_known_of_a_language_does_not_depend_on_how_its_code_is_written() -> None:
-    codes = {"pt_BR": "pt", "zh-Hant": "zh", "EN": "en", "zho_Hans": "zh", "cmn": "zh", "ger": "de", "hsb": "hsb"}
+    codes = {
+        "pt_BR": "pt",
+        "zh-Hant": "zh",
+        "EN": "en",
+        "zho_Hans": "zh",
+        "cmn": "zh",
+        "ger": "de",
+        "hsb": "hsb",
+    }
     assert {code: without_region(code) for code in codes} == codes
     assert tokenizer("zho_Hans") == tokenizer("zh") == "zh"
     assert tokenizer("jpn_Jpan") == tokenizer("tha") == "char"

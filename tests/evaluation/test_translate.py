@@ -1,4 +1,5 @@
-"""The translation stage: one line per sentence in the order of the set, whatever the batches, as text and as tokens."""
+"""The translation stage: one line per sentence in the order of the set, whatever the batches, as
+text and as tokens."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,12 +30,18 @@ def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, call, files: dict[str, Path]) -> Callable[..., tuple]:
-    """`told("He's here .", preprocess=...)`: the first line of both files where the model says just this."""
+    """`told("He's here .", preprocess=...)`: the first line of both files where the model says just
+    this."""
 
     def run(said: str, **settings: str) -> tuple[str, str]:
-        monkeypatch.setattr(sentencepiece.SentencePieceProcessor, "decode", lambda self, ids: said, raising=True)
+        monkeypatch.setattr(
+            sentencepiece.SentencePieceProcessor, "decode", lambda self, ids: said, raising=True
+        )
         call(translate, settings=SETTINGS | settings, **files)
-        return tuple(files[name].read_text(encoding="utf-8").split("\n")[0] for name in ("output", "tokenised"))
+        return tuple(
+            files[name].read_text(encoding="utf-8").split("\n")[0]
+            for name in ("output", "tokenised")
+        )
 
     return run
 
@@ -44,7 +51,10 @@ def test_lines_are_in_the_order_of_the_set(call, files: dict[str, Path], sentenc
     lines = files["output"].read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     assert len(lines) == 30
-    model, bpe = load(files["model"]), sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"]))
+    model, bpe = (
+        load(files["model"]),
+        sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"])),
+    )
     sources, _ = sentences(30, vocabulary=59)
     sources[4] = []
     for line, source in zip(lines, sources, strict=True):

@@ -26,7 +26,9 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(exported, text: Path, tmp_path, caplog) -> None:
+def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
+    exported, text: Path, tmp_path, caplog
+) -> None:
     table = analyse(exported, text, tmp_path / "out", translations=text, device="cpu")
     heads = pq.read_table(table).to_pandas()
     assert {"relevance", "confidence", "positional_share"} <= set(heads)
@@ -39,7 +41,8 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(exported, t
     everyone = heads[heads["type"] == "encoder"]
     many = pd.concat([everyone.assign(functions=[["positional"]] * len(everyone))] * 12)
     many.to_parquet(tmp_path / "many.parquet")
-    assert len(summary(tmp_path / "many.parquet").splitlines()) == 1 + len(many)  # all have a function
+    # all have a function
+    assert len(summary(tmp_path / "many.parquet").splitlines()) == 1 + len(many)
     assert (tmp_path / "out" / "heads.csv").is_file()
 
 
@@ -48,7 +51,10 @@ def test_the_sentences_and_relations_of_trees_are_analysed(exported: Path, tmp_p
     rows = "1\t{}\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\t{}\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
     trees.write_text("".join(rows.format(*line.split()[:2]) for line in TEXTS), encoding="utf-8")
     table = analyse(exported, None, tmp_path / "out", parser="conllu", trees=trees, device="cpu")
-    assert read_json(tmp_path / "out/heads.json")["arcs"]["nsubj"] == read_json(tmp_path / "out/heads.json")["aligned"]
+    assert (
+        read_json(tmp_path / "out/heads.json")["arcs"]["nsubj"]
+        == read_json(tmp_path / "out/heads.json")["aligned"]
+    )
     assert read_json(tmp_path / "out/parses.json")["sentences_parsed"] == len(TEXTS)
     assert table.is_file()
     for wrong in ({"parser": "conllu"}, {"trees": trees}):
@@ -58,31 +64,61 @@ def test_the_sentences_and_relations_of_trees_are_analysed(exported: Path, tmp_p
         analyse(exported, None, tmp_path / "out")
 
 
-def test_the_case_of_text_is_left_to_the_tokeniser_of_a_published_model(saved, tmp_path: Path) -> None:
-    """By the command, of a model without tokenizer_config.json: the ids are those of transformers."""
+def test_the_case_of_text_is_left_to_the_tokeniser_of_a_published_model(
+    saved, tmp_path: Path
+) -> None:
+    """By the command, of a model without tokenizer_config.json: the ids are those of
+    transformers."""
     published = pytest.importorskip("published")
     folder, lines = saved(published.marian()), [*TEXTS, *map(str.title, TEXTS)]
     published.write_tokeniser(folder, {"source": lines, "target": lines})
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = [folder, "--text", tmp_path / "text.txt", "--translations", tmp_path / "text.txt", "--device", "cpu"]
-    command = [sys.executable, "-m", "specialized_heads.cli", "analyse", *options, "--output", tmp_path / "out"]
+    options = [
+        folder,
+        "--text",
+        tmp_path / "text.txt",
+        "--translations",
+        tmp_path / "text.txt",
+        "--device",
+        "cpu",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "specialized_heads.cli",
+        "analyse",
+        *options,
+        "--output",
+        tmp_path / "out",
+    ]
     subprocess.run([*map(str, command)], env=ENVIRONMENT, check=True)
     read = load_tokens(tmp_path / "out" / "tokens.safetensors")
     theirs = published.transformers.AutoTokenizer.from_pretrained(folder)
     assert not (folder / "tokenizer_config.json").exists()
-    assert [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))] == theirs(lines)["input_ids"]
+    assert [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))] == theirs(lines)[
+        "input_ids"
+    ]
     assert theirs(lines[20:])["input_ids"] != theirs(TEXTS)["input_ids"]
 
 
-def test_a_model_of_lower_case_tokens_is_given_them(lower: Path, text: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_model_of_lower_case_tokens_is_given_them(
+    lower: Path, text: Path, tmp_path: Path, monkeypatch
+) -> None:
     given = {}
-    monkeypatch.setattr(analysis, "_run", lambda module, settings, **_: given.update({module: settings}))
+    monkeypatch.setattr(
+        analysis, "_run", lambda module, settings, **_: given.update({module: settings})
+    )
     with pytest.raises(UserError, match=r"heads\.parquet: no such file"):
         analyse(lower, text, tmp_path / "out", device="cpu")
-    assert [given[module]["preprocess"] for module in ("corpus.tokens", "heads.analyse")] == ["paper", "paper"]
+    assert [given[module]["preprocess"] for module in ("corpus.tokens", "heads.analyse")] == [
+        "paper",
+        "paper",
+    ]
 
 
-def test_a_line_of_too_many_subwords_is_skipped(exported, text: Path, tmp_path, monkeypatch, caplog) -> None:
+def test_a_line_of_too_many_subwords_is_skipped(
+    exported, text: Path, tmp_path, monkeypatch, caplog
+) -> None:
     monkeypatch.setattr(analysis, "_run", lambda *_, **__: None)
     whole, long = text.read_text(), tmp_path / "long.txt"
     long.write_text(f"{whole}{' '.join(WORDS * 30)}\n{TEXTS[0]}\n")
@@ -91,7 +127,10 @@ def test_a_line_of_too_many_subwords_is_skipped(exported, text: Path, tmp_path, 
         with pytest.raises(UserError, match=r"heads\.parquet: no such file"):
             analyse(exported, one, tmp_path / "out", translations=translations, device="cpu")
         assert pq.read_table(tmp_path / "out" / "text.parquet").num_rows == 21
-    assert "skips 1 of 22 lines, which have more than 256 subwords; the first is line 21" in caplog.text
+    assert (
+        "skips 1 of 22 lines, which have more than 256 subwords; the first is line 21"
+        in caplog.text
+    )
 
 
 def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> None:
@@ -101,14 +140,20 @@ def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> No
     assert {path.name: path.read_bytes() for path in exported.iterdir()} == before
 
 
-def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, tmp_path: Path) -> None:
+def test_texts_that_do_not_fit_are_one_clear_error(
+    exported: Path, text: Path, tmp_path: Path
+) -> None:
     short = tmp_path / "short.txt"
     short.write_text("one line\n")
     with pytest.raises(UserError, match=f"1 lines for {len(TEXTS)} of"):
         analyse(exported, text, tmp_path / "out", translations=short)
     with pytest.raises(UserError, match="absent: there is no such folder"):
         analyse(exported.parent / "absent", text, tmp_path / "out")
-    wrong = {"a\n\u200b\u00a0\n": "sentence 2 is empty", "": "has no sentences", "a\rb\n": "line 1: a carriage return"}
+    wrong = {
+        "a\n\u200b\u00a0\n": "sentence 2 is empty",
+        "": "has no sentences",
+        "a\rb\n": "line 1: a carriage return",
+    }
     wrong['{"en": "a"}\n'] = "JSON in 1 of 1 texts"
     wrong[f"{' '.join(WORDS * 30)}\n"] = "every line has more than 256 subwords"
     for content, message in wrong.items():
@@ -117,7 +162,9 @@ def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, t
             analyse(exported, short, tmp_path / "out")
 
 
-def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(tmp_path: Path, monkeypatch) -> None:
+def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(
+    tmp_path: Path, monkeypatch
+) -> None:
     """The stage here is one that prints whether its standard error is a terminal, then fails."""
     package = tmp_path / "specialized_heads"
     package.mkdir()

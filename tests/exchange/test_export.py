@@ -1,4 +1,5 @@
-"""Exported models: complete, the same translations as the pipeline's, and safe to read wherever they are from."""
+"""Exported models: complete, the same translations as the pipeline's, and safe to read wherever
+they are from."""
 
 import json
 import pickle
@@ -23,7 +24,9 @@ from specialized_heads.exchange.export import load_exported, read_card
 from specialized_heads.stage import UserError
 
 
-def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model_files: dict[str, Path]) -> None:
+def test_the_folder_is_complete_and_says_what_the_model_is(
+    exported: Path, model_files: dict[str, Path]
+) -> None:
     names = {"model.safetensors", "model.json", "source.model", "target.model", "README.md"}
     assert {path.name for path in exported.iterdir()} == names
     assert (exported / "model.safetensors").read_bytes() == model_files["model"].read_bytes()
@@ -31,24 +34,54 @@ def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model
     assert card.architecture.encoder == ((), (3, 1))
     assert (card.version, card.data_hash) == (__version__, "of the data")
     assert {name: card.model_dump()[name] for name in SETTINGS} == SETTINGS
-    assert card.parameters == sum(tensor.numel() for tensor in load_file(exported / "model.safetensors").values())
+    assert card.parameters == sum(
+        tensor.numel() for tensor in load_file(exported / "model.safetensors").values()
+    )
     assert card.bytes == (exported / "model.safetensors").stat().st_size
-    assert card.scores.model_dump() == {name: value for name, value in SCORE.items() if name != "bleu_tokenised"}
+    assert card.scores.model_dump() == {
+        name: value for name, value in SCORE.items() if name != "bleu_tokenised"
+    }
     assert "from en to de" in (exported / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("preprocess", ["none", "paper"])
-def test_translations_are_those_of_the_pipeline(call, model_files: dict[str, Path], tmp_path, preprocess: str) -> None:
-    call(export, settings=SETTINGS | {"preprocess": preprocess}, **model_files, output=tmp_path / "folder/model.json")
-    texts = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 4)]
+def test_translations_are_those_of_the_pipeline(
+    call, model_files: dict[str, Path], tmp_path, preprocess: str
+) -> None:
+    call(
+        export,
+        settings=SETTINGS | {"preprocess": preprocess},
+        **model_files,
+        output=tmp_path / "folder/model.json",
+    )
+    texts = [
+        " ".join(WORDS[start : start + length])
+        for start, length in enumerate([1, 7, 3, 12, 2, 5] * 4)
+    ]
     pairs = pa.table({"source": texts, "target": texts})
     pq.write_table(pairs, tmp_path / "test.parquet")
     bpe = {name: model_files[name] for name in ("source_model", "target_model")}
     settings = {"preprocess": preprocess, "source_language": "en", "target_language": "de"}
-    call(tokens, settings=settings, text=tmp_path / "test.parquet", output=tmp_path / "test.tokens", **bpe)
+    call(
+        tokens,
+        settings=settings,
+        text=tmp_path / "test.parquet",
+        output=tmp_path / "test.tokens",
+        **bpe,
+    )
     settings = {"decoding": DECODING, "preprocess": preprocess, "language": "de", "device": "cpu"}
-    files = {"model": model_files["model"], "tokens": tmp_path / "test.tokens", "bpe": model_files["target_model"]}
-    call(translate, settings=settings, **files, output=tmp_path / "text.txt", tokenised=tmp_path / "tokenised.txt")
+    files = {
+        "model": model_files["model"],
+        "tokens": tmp_path / "test.tokens",
+        "bpe": model_files["target_model"],
+    }
+    call(
+        translate,
+        settings=settings,
+        **files,
+        output=tmp_path / "text.txt",
+        tokenised=tmp_path / "tokenised.txt",
+    )
     expected = (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()
     translator = load_exported(tmp_path / "folder", device="cpu")
     assert translator(texts) == expected
@@ -59,7 +92,13 @@ def test_translations_are_those_of_the_pipeline(call, model_files: dict[str, Pat
 def test_text_is_normalised_as_that_of_training_and_nothing_stays_nothing(exported: Path) -> None:
     translator = load_exported(exported, device="cpu")
     assert translator("ai  qa\t\u00a0bj \n") == translator("ai qa bj") != ""
-    assert translator(["", " \t ", "ai", "\u200b", "\u200b \u200b"]) == ["", "", translator("ai"), "", ""]
+    assert translator(["", " \t ", "ai", "\u200b", "\u200b \u200b"]) == [
+        "",
+        "",
+        translator("ai"),
+        "",
+        "",
+    ]
     assert translator([]) == []
     for text in ("a&#x69; qa", "\u200eai \u00ad qa\ufeff"):
         assert translator(text) == translator(normalise(text)[0]) == translator("ai qa")
@@ -67,7 +106,10 @@ def test_text_is_normalised_as_that_of_training_and_nothing_stays_nothing(export
 
 def test_a_description_of_an_earlier_version_is_read(exported: Path) -> None:
     text = "ai qa bj"
-    before, decoding = load_exported(exported, device="cpu")(text), DECODING | {"length_penalty": 1.0}
+    before, decoding = (
+        load_exported(exported, device="cpu")(text),
+        DECODING | {"length_penalty": 1.0},
+    )
     described(entities=True, decoding=decoding)(exported)
     assert load_exported(exported, device="cpu")(text) == before
     described(decoding=decoding | {"length_penalty": 0.5})(exported)
@@ -82,14 +124,19 @@ def test_the_beam_can_be_chosen(exported: Path) -> None:
     assert greedy(texts) != load_exported(exported, device="cpu")(texts)
 
 
-def test_a_long_text_is_translated_in_parts_and_a_warning_says_so(exported: Path, monkeypatch, caplog) -> None:
+def test_a_long_text_is_translated_in_parts_and_a_warning_says_so(
+    exported: Path, monkeypatch, caplog
+) -> None:
     translator = load_exported(exported, device="cpu")
     monkeypatch.setattr(export, "LONGEST", 6)
     text, short = " ".join(WORDS[:9]), WORDS[0].split()[0]
     ids = translator.source.encode(text)
     parts = translator._parts(ids)
     assert [number for part in parts for number in part] == ids
-    assert sum(map(len, translator._parts(ids * 2000))) == 2000 * len(ids) and translator._parts([]) == []
+    assert (
+        sum(map(len, translator._parts(ids * 2000))) == 2000 * len(ids)
+        and translator._parts([]) == []
+    )
     assert all(0 < len(part) <= 6 for part in parts)
     assert all(translator.source.id_to_piece(part[0]).startswith("\u2581") for part in parts)
     with caplog.at_level("WARNING"):
@@ -105,12 +152,16 @@ def described(**values: object) -> Callable[[Path], None]:
 
     def change(folder: Path) -> None:
         path = folder / "model.json"
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
+        path.write_text(
+            json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8"
+        )
 
     return change
 
 
-def written(name: str, content: Callable[[bytes], bytes], *, hashed: bool = True) -> Callable[[Path], None]:
+def written(
+    name: str, content: Callable[[bytes], bytes], *, hashed: bool = True
+) -> Callable[[Path], None]:
     """Another file, with its hash in the description, as one who means harm would do it."""
 
     def change(folder: Path) -> None:
@@ -125,15 +176,30 @@ def written(name: str, content: Callable[[bytes], bytes], *, hashed: bool = True
 WEIGHTS, CARD, PICKLE = "model.safetensors", "model.json", pickle.dumps(Payload())
 OTHER_VOCABULARY = "source.model: not the vocabulary of this model"
 REFUSED = {
-    "weights cut": (written(WEIGHTS, lambda old: old[:-8], hashed=False), "not the file that model.json describes"),
+    "weights cut": (
+        written(WEIGHTS, lambda old: old[:-8], hashed=False),
+        "not the file that model.json describes",
+    ),
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), r"model\.safetensors: no such file"),
     "pickle for weights": (written(WEIGHTS, lambda _: PICKLE), "cannot read the weights"),
-    "pickle for a vocabulary": (written("source.model", lambda _: PICKLE), "source.model: not a SentencePiece model"),
-    "other vocabulary": (written("source.model", lambda _: learn(WORDS, size=30, name="source")), OTHER_VOCABULARY),
+    "pickle for a vocabulary": (
+        written("source.model", lambda _: PICKLE),
+        "source.model: not a SentencePiece model",
+    ),
+    "other vocabulary": (
+        written("source.model", lambda _: learn(WORDS, size=30, name="source")),
+        OTHER_VOCABULARY,
+    ),
     "other format": (described(format="$(touch payload)"), r"format: Input should be 1"),
-    "negative beam": (described(decoding=DECODING | {"beam": -1}), r"decoding\.beam: .* greater than or equal to 1"),
+    "negative beam": (
+        described(decoding=DECODING | {"beam": -1}),
+        r"decoding\.beam: .* greater than or equal to 1",
+    ),
     "unknown key": (described(**{"a\nerror: b": 1}), "error: b: Extra inputs"),
-    "path that leads out": (described(sha256={"../../payload": "0"}), "not the file that model.json describes"),
+    "path that leads out": (
+        described(sha256={"../../payload": "0"}),
+        "not the file that model.json describes",
+    ),
     "NaN for a score": (described(scores={"bleu": float("nan")}), "scores.bleu"),
     "no description": (
         lambda folder: (folder / CARD).unlink(),
@@ -145,7 +211,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_folder_that_is_damaged_or_hostile_is_refused(exported: Path, monkeypatch, name: str) -> None:
+def test_a_folder_that_is_damaged_or_hostile_is_refused(
+    exported: Path, monkeypatch, name: str
+) -> None:
     change, said = REFUSED[name]
     monkeypatch.chdir(exported.parent)
     change(exported)

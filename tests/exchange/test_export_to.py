@@ -18,13 +18,18 @@ from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
-TEXTS = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 5)]
+TEXTS = [
+    " ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 5)
+]
 
 
 @pytest.fixture
 def imported(call, saved, tmp_path: Path) -> Path:
-    """An exported MarianMT model, whose target side alone has Chinese characters, and which prefers one of them."""
-    write_tokeniser(saved(marian()), {"source": WORDS[:40], "target": ["北京", "北", "a北 c京"] * 20})
+    """An exported MarianMT model, whose target side alone has Chinese characters, and which prefers
+    one of them."""
+    write_tokeniser(
+        saved(marian()), {"source": WORDS[:40], "target": ["北京", "北", "a北 c京"] * 20}
+    )
     model, tokenisers = read_model(tmp_path / "theirs")
     target = sentencepiece.SentencePieceProcessor(model_proto=tokenisers.target)
     torch.nn.init.constant_(model.output_bias[target.piece_to_id("北")], 20.0)
@@ -32,13 +37,22 @@ def imported(call, saved, tmp_path: Path) -> Path:
 
 
 def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, call) -> Path:
-    call(export, settings=SETTINGS, **written(folder, model, source, target), output=folder / "exported" / "model.json")
+    call(
+        export,
+        settings=SETTINGS,
+        **written(folder, model, source, target),
+        output=folder / "exported" / "model.json",
+    )
     return folder / "exported"
 
 
 # That of `exported` has layers of 0 and 2 heads.
-@pytest.mark.parametrize("fixture, to", [("exported", "ctranslate2"), ("imported", "ctranslate2"), ("imported", "hf")])
-def test_the_other_engine_translates_as_ours(fixture: str, to: str, request, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "fixture, to", [("exported", "ctranslate2"), ("imported", "ctranslate2"), ("imported", "hf")]
+)
+def test_the_other_engine_translates_as_ours(
+    fixture: str, to: str, request, tmp_path: Path
+) -> None:
     folder = request.getfixturevalue(fixture)
     export_to(folder, tmp_path / "out", to=to)
     assert agrees(tmp_path / "out", TEXTS, original=folder)
@@ -53,10 +67,16 @@ def test_the_other_engine_translates_as_ours(fixture: str, to: str, request, tmp
         ("imported", "hf", "float32"),
     ],
 )
-def test_the_lines_of_the_readme_translate(fixture: str, to: str, quantization: str, request, tmp_path, capsys) -> None:
+def test_the_lines_of_the_readme_translate(
+    fixture: str, to: str, quantization: str, request, tmp_path, capsys
+) -> None:
     folder = request.getfixturevalue(fixture)
     readme = export_to(folder, tmp_path / "out", to=to, quantization=quantization).read_text()
-    code = readme.split("```python\n")[1].split("```")[0].replace("PATH/OF/THIS/FOLDER", str(tmp_path / "out"))
+    code = (
+        readme.split("```python\n")[1]
+        .split("```")[0]
+        .replace("PATH/OF/THIS/FOLDER", str(tmp_path / "out"))
+    )
     capsys.readouterr()
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
@@ -72,14 +92,17 @@ def test_an_export_is_written_to_a_new_or_an_empty_folder(exported: Path, tmp_pa
         export_to(exported, exported, to="ctranslate2")
     with pytest.raises(UserError, match="transformers holds float32 weights"):
         export_to(exported, tmp_path / "ct2", to="hf", quantization="int8")
-    export_to(exported, tmp_path / "ct2", to="ctranslate2")  # the folder that this has made is empty
+    # the folder that this has made is empty
+    export_to(exported, tmp_path / "ct2", to="ctranslate2")
     with pytest.raises(UserError, match=r"holds other files \(README.md\)"):
         export_to(exported, tmp_path / "ct2", to="ctranslate2")
     with pytest.raises(UserError, match="cannot be made"):
         export_to(exported, tmp_path / "ct2" / "README.md" / "below", to="ctranslate2")
 
 
-def test_no_other_format_has_fixed_patterns(tiny_model, model_files: dict[str, Path], call, tmp_path) -> None:
+def test_no_other_format_has_fixed_patterns(
+    tiny_model, model_files: dict[str, Path], call, tmp_path
+) -> None:
     model = tiny_model(vocabulary=60, layers=1, heads=4, width=16, fixed_patterns=True)
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
@@ -88,5 +111,7 @@ def test_no_other_format_has_fixed_patterns(tiny_model, model_files: dict[str, P
 
 
 def test_transformers_cannot_hold_models_trained_here(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="positions of models trained here; export this one to ctranslate2"):
+    with pytest.raises(
+        UserError, match="positions of models trained here; export this one to ctranslate2"
+    ):
         export_to(exported, tmp_path / "hf", to="hf")

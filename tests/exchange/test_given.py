@@ -1,4 +1,5 @@
-"""A baseline that is kept and given to another experiment: to which one, and the same model or a clear refusal."""
+"""A baseline that is kept and given to another experiment: to which one, and the same model or a
+clear refusal."""
 
 import json
 import runpy
@@ -18,7 +19,12 @@ from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
 keep = runpy.run_path(str(ROOT / "resources" / "keep_baseline.py"))["keep"]
-TRAINING = {"seed": 1, "vocabulary": {"source": 20}, "model": {"layers": 2}, "training": {"updates": 3}}
+TRAINING = {
+    "seed": 1,
+    "vocabulary": {"source": 20},
+    "model": {"layers": 2},
+    "training": {"updates": 3},
+}
 
 
 @pytest.fixture
@@ -27,12 +33,18 @@ def results(tmp_path: Path, tiny_model, token_file, sentences) -> Path:
     corpus = tmp_path / "corpus"
     (corpus / "tokens").mkdir(parents=True)
     for number, split in enumerate(SPLITS):
-        token_file(split, *sentences(12, seed=number)).rename(corpus / "tokens" / f"{split}.safetensors")
+        token_file(split, *sentences(12, seed=number)).rename(
+            corpus / "tokens" / f"{split}.safetensors"
+        )
     for name in given.VOCABULARIES:
         (corpus / name).write_bytes(name.encode())
     trained = tmp_path / "models" / "baseline" / "seed1"
     trained.mkdir(parents=True)
-    save(tiny_model(), trained / given.WEIGHTS, training={**TRAINING, "data_hash": "hash", "matmul_precision": "fp32"})
+    save(
+        tiny_model(),
+        trained / given.WEIGHTS,
+        training={**TRAINING, "data_hash": "hash", "matmul_precision": "fp32"},
+    )
     (trained / given.LOG).write_text('{"update": 3, "loss": 1.0}\n', encoding="utf-8")
     return tmp_path
 
@@ -54,7 +66,11 @@ def refused(kept: Path) -> str:
 
 
 def test_the_stage_gives_the_kept_model_rounded_to_bf16(results: Path, kept: Path, call) -> None:
-    files = {"given": kept / DESCRIPTION, "output": results / "m.safetensors", "records": results / "log.jsonl"}
+    files = {
+        "given": kept / DESCRIPTION,
+        "output": results / "m.safetensors",
+        "records": results / "log.jsonl",
+    }
     call(given, **files, **tokens(results))
 
     original = load(results / "models/baseline/seed1" / given.WEIGHTS)
@@ -67,7 +83,9 @@ def test_the_stage_gives_the_kept_model_rounded_to_bf16(results: Path, kept: Pat
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_another_split_is_refused_by_name(results: Path, kept: Path, split: str, token_file, sentences) -> None:
+def test_another_split_is_refused_by_name(
+    results: Path, kept: Path, split: str, token_file, sentences
+) -> None:
     other = tokens(results) | {split: token_file("other", *sentences(12, seed=99))}
     with pytest.raises(UserError, match=f"not the {split} set of the baseline.*from_scratch"):
         check_tokens(kept, load_given(kept)[0], other)
@@ -122,10 +140,19 @@ def values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     experiment = load_experiment(values, origin="smoke")
     dumped = experiment.model_dump(mode="json")
     del dumped["model"]["head_width"]  # as if the key were newer than the baseline
-    kept = {"format": 1, "version": "1.0.0", "data_hash": "", "hours": 1.0, "machine": "", "matmul_precision": "fp32"}
+    kept = {
+        "format": 1,
+        "version": "1.0.0",
+        "data_hash": "",
+        "hours": 1.0,
+        "machine": "",
+        "matmul_precision": "fp32",
+    }
     kept |= dict.fromkeys(("architecture", "tokens", "sha256"), {})
     kept["corpus"] = {name: dumped["corpora"]["tatoeba_en_fr"][name] for name in CORPUS}
-    kept["settings"] = {"seed": 1} | {name: dumped[name] for name in ("vocabulary", "model", "training")}
+    kept["settings"] = {"seed": 1} | {
+        name: dumped[name] for name in ("vocabulary", "model", "training")
+    }
     folder = tmp_path / "kept" / "seed1"
     folder.mkdir(parents=True)
     (folder / DESCRIPTION).write_text(json.dumps(kept), encoding="utf-8")
@@ -158,7 +185,9 @@ def test_the_experiment_that_it_was_kept_from_is_given_it(values: dict[str, Any]
         ("ablation", {"systematic": True, "moments": [10]}, r"empty ablation\.moments"),
     ],
 )
-def test_what_it_cannot_honour_is_an_error_that_names_the_key(values, path: str, value: object, said: str) -> None:
+def test_what_it_cannot_honour_is_an_error_that_names_the_key(
+    values, path: str, value: object, said: str
+) -> None:
     *parents, last = path.split()
     section = values
     for key in parents:
@@ -172,15 +201,21 @@ def test_what_it_cannot_honour_is_an_error_that_names_the_key(values, path: str,
         check(values)
 
 
-def test_a_folder_that_is_missing_is_not_taken_for_a_model_on_the_hub(values, tmp_path: Path, monkeypatch) -> None:
+def test_a_folder_that_is_missing_is_not_taken_for_a_model_on_the_hub(
+    values, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "data/my_baseline"}
-    with pytest.raises(UserError, match="corpora.tatoeba_en_fr.baseline: there is no folder data/my_baseline"):
+    with pytest.raises(
+        UserError, match="corpora.tatoeba_en_fr.baseline: there is no folder data/my_baseline"
+    ):
         check(values)
     values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "opus-mt-en-fr"}
     with pytest.raises(
-        UserError, match="there is no folder opus-mt-en-fr, and a model on the hub has a name like owner/model"
+        UserError,
+        match="there is no folder opus-mt-en-fr, and a model on the hub has a name like "
+        "owner/model",
     ):
         check(values)
 
@@ -191,7 +226,9 @@ def test_a_kept_baseline_is_named_by_its_parent_and_has_no_tags(values) -> None:
     with pytest.raises(UserError, match="kept/seed1 is the baseline of one seed; name its parent"):
         check(values)
     corpus["baseline"] = {"model": "kept", "target_tag": "fra"}
-    with pytest.raises(UserError, match="baseline.target_tag: given baselines have none; remove it"):
+    with pytest.raises(
+        UserError, match="baseline.target_tag: given baselines have none; remove it"
+    ):
         check(values)
 
 
@@ -203,11 +240,15 @@ def test_a_bert_that_does_not_exist_is_an_error_that_names_the_key() -> None:
 
 
 @pytest.mark.parametrize("section", ["vocabulary", "model"])
-def test_what_an_imported_model_brings_with_it_is_not_configured(values, tmp_path: Path, section: str) -> None:
+def test_what_an_imported_model_brings_with_it_is_not_configured(
+    values, tmp_path: Path, section: str
+) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/config.json").touch()
     values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "theirs"}
     own = {name: values.pop(name) for name in ("vocabulary", "model")}
     check(values)
-    with pytest.raises(UserError, match=f"baseline: an imported model has its own {section}; remove {section}"):
+    with pytest.raises(
+        UserError, match=f"baseline: an imported model has its own {section}; remove {section}"
+    ):
         check(values | {section: own[section]})

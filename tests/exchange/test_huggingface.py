@@ -20,7 +20,11 @@ ODD = {"d_model": 35, "encoder_attention_heads": 5, "decoder_attention_heads": 5
 MODELS = {
     "marian": (marian, MARIAN, {"scale_embedding": True}),
     "marian, separate vocabularies": (marian, replace(MARIAN, pad=49, start=49), SEPARATE),
-    "marian, uneven": (marian, MARIAN, {"encoder_layers": 3, "decoder_layers": 1, "activation_function": "gelu"}),
+    "marian, uneven": (
+        marian,
+        MARIAN,
+        {"encoder_layers": 3, "decoder_layers": 1, "activation_function": "gelu"},
+    ),
     "marian, odd width": (marian, MARIAN, ODD),
     "m2m": (m2m, M2M, {"scale_embedding": False}),
     "m2m, odd width": (m2m, M2M, ODD),
@@ -39,9 +43,13 @@ def sentences(tokens: SpecialTokens) -> tuple[Tensor, Tensor]:
     return source, target
 
 
-def their_logits(model: torch.nn.Module, source: Tensor, target: Tensor, tokens: SpecialTokens) -> Tensor:
+def their_logits(
+    model: torch.nn.Module, source: Tensor, target: Tensor, tokens: SpecialTokens
+) -> Tensor:
     with torch.no_grad():
-        return model(input_ids=source, attention_mask=(source != tokens.pad).long(), decoder_input_ids=target).logits
+        return model(
+            input_ids=source, attention_mask=(source != tokens.pad).long(), decoder_input_ids=target
+        ).logits
 
 
 @torch.no_grad()
@@ -62,7 +70,9 @@ def test_logits_are_those_of_transformers(name: str, saved) -> None:
 
 
 @pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
-def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, tmp_path: Path) -> None:
+def test_a_pruned_model_computes_the_same_in_transformers(
+    make, tokens, saved, tmp_path: Path
+) -> None:
     ours = convert_model(read_folder(saved(make())), tokens)
     ours.keep_heads({"encoder": [[1, 3], []], "decoder": [[0], [2]], "cross": [[], [0, 1, 2]]})
     (tmp_path / "ours").mkdir()
@@ -70,7 +80,9 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
     back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
     source, target = sentences(tokens)
     expected = our_logits(ours, source, target)
-    torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5
+    )
 
 
 def test_padding_is_never_an_output_of_a_published_marian_model(saved) -> None:

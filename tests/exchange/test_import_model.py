@@ -33,16 +33,23 @@ def folder(saved) -> Path:
 
 
 def test_a_model_becomes_one_of_ours(folder: Path, call, tmp_path: Path) -> None:
-    files = {name: tmp_path / "imported" / name for name in ("output", "source_model", "target_model", "special")}
+    files = {
+        name: tmp_path / "imported" / name
+        for name in ("output", "source_model", "target_model", "special")
+    }
     call(import_model, settings={"folder": str(folder)}, **files)
     described = json.loads((tmp_path / "imported/output.json").read_text())
     assert described["architecture"]["post_norm"]
     assert described["architecture"]["tokens"] == json.loads(files["special"].read_text())
 
 
-def test_without_transformers_the_message_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_transformers_the_message_says_how_to_install_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UserError, match="transformers is not installed; run `make install EXTRAS=models`"):
+    with pytest.raises(
+        UserError, match="transformers is not installed; run `make install EXTRAS=models`"
+    ):
         read_model(folder)
 
 
@@ -51,12 +58,18 @@ def test_an_exported_model_can_be_imported(exported: Path) -> None:
     original = load_exported(exported, device="cpu").model
     for ours, theirs in zip(model.parameters(), original.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    with pytest.raises(UserError, match="only a model in the format of transformers has language tags"):
+    with pytest.raises(
+        UserError, match="only a model in the format of transformers has language tags"
+    ):
         read_model(exported, target_tag="deu_Latn")
 
 
-def test_a_model_of_lower_case_tokens_is_not_given_raw_text(call, lower: Path, tmp_path: Path) -> None:
-    files = {name: tmp_path / name for name in ("output", "source_model", "target_model", "special")}
+def test_a_model_of_lower_case_tokens_is_not_given_raw_text(
+    call, lower: Path, tmp_path: Path
+) -> None:
+    files = {
+        name: tmp_path / name for name in ("output", "source_model", "target_model", "special")
+    }
     with pytest.raises(UserError, match="reads lower-case Moses tokens, but"):
         call(import_model, settings={"folder": str(lower)}, **files)
 
@@ -82,13 +95,23 @@ def test_a_pickle_of_something_else_or_of_half_a_model_is_refused(folder: Path) 
 
 def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     expected = load_file(folder / "model.safetensors")
-    shards = {name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin" for number, name in enumerate(expected)}
+    shards = {
+        name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin"
+        for number, name in enumerate(expected)
+    }
     for shard in set(shards.values()):
-        torch.save({name: tensor for name, tensor in expected.items() if shards[name] == shard}, folder / shard)
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+        torch.save(
+            {name: tensor for name, tensor in expected.items() if shards[name] == shard},
+            folder / shard,
+        )
+    (folder / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": shards})
+    )
     before = read_model(folder)[0].state_dict()
     (folder / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="pytorch_model.bin.index.json: pickled weights are not loaded"):
+    with pytest.raises(
+        UserError, match="pytorch_model.bin.index.json: pickled weights are not loaded"
+    ):
         read_model(folder)
     assert convert(folder) == folder / "model.safetensors"
     after = read_model(folder)[0].state_dict()
@@ -96,8 +119,12 @@ def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})])
-def test_a_pickle_of_anything_else_is_refused_and_not_executed(content: bytes, folder: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})]
+)
+def test_a_pickle_of_anything_else_is_refused_and_not_executed(
+    content: bytes, folder: Path
+) -> None:
     (folder / "pytorch_model.bin").write_bytes(content)
     with pytest.raises(UserError, match="pytorch_model.bin: "):
         convert(folder)
@@ -118,11 +145,23 @@ class Hub(http.server.SimpleHTTPRequestHandler):
             f"/api/models/{NAME}{of}" for of in ("", "/revision/v1", f"/revision/{COMMIT}")
         }:
             siblings = [{"rfilename": path.name} for path in Path(self.directory).iterdir()]
-            about = {"id": NAME, "sha": COMMIT, "siblings": siblings, "cardData": {"license": "cc-by-4.0"}}
-            self.answer(json.dumps(about | {"private": False, "downloads": 0, "likes": 0, "tags": []}).encode())
+            about = {
+                "id": NAME,
+                "sha": COMMIT,
+                "siblings": siblings,
+                "cardData": {"license": "cc-by-4.0"},
+            }
+            self.answer(
+                json.dumps(
+                    about | {"private": False, "downloads": 0, "likes": 0, "tags": []}
+                ).encode()
+            )
         elif self.path.startswith(f"/api/models/{NAME}/tree/{COMMIT}"):
             files = [path for path in Path(self.directory).iterdir() if path.is_file()]
-            about = [{"type": "file", "path": path.name, "oid": "0", "size": path.stat().st_size} for path in files]
+            about = [
+                {"type": "file", "path": path.name, "oid": "0", "size": path.stat().st_size}
+                for path in files
+            ]
             self.answer(json.dumps(about).encode())
         elif self.path.startswith(f"/{NAME}/resolve/{COMMIT}/"):
             content = (Path(self.directory) / self.path.rpartition("/")[2]).read_bytes()
@@ -134,7 +173,11 @@ class Hub(http.server.SimpleHTTPRequestHandler):
 
     def answer(self, content: bytes, **headers: str) -> None:
         self.send_response(200)
-        for name, value in {"Content-Length": str(len(content)), "X-Repo-Commit": COMMIT, **headers}.items():
+        for name, value in {
+            "Content-Length": str(len(content)),
+            "X-Repo-Commit": COMMIT,
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
@@ -149,8 +192,12 @@ def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder that a server on this machine offers as the hub."""
     for name in ("training_args.bin", "tf_model.h5"):
         (folder / name).write_bytes(b"not wanted")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Hub, directory=str(folder))
+    ) as server:
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
         yield folder
         server.shutdown()
@@ -169,23 +216,38 @@ def fetched(call, tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("revision", [None, "v1"])
-def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision: str | None, hub: Path, fetched) -> None:
+def test_a_model_is_fetched_with_its_licence_and_nothing_else(
+    revision: str | None, hub: Path, fetched
+) -> None:
     card = fetched(revision=revision)
     about = json.loads(card.read_text())
     assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
-    wanted = {"config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"}
+    wanted = {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "source.spm",
+        "target.spm",
+        "vocab.json",
+    }
     assert {path.name for path in card.parent.iterdir() if path.is_file()} == {*wanted, "card.json"}
     for name in wanted:
         assert (card.parent / name).read_bytes() == (hub / name).read_bytes()
         assert about["sha256"][name] == hashlib.sha256((hub / name).read_bytes()).hexdigest()
 
 
-def test_what_cannot_be_fetched_is_one_clear_error(hub: Path, fetched, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched") as error:
+def test_what_cannot_be_fetched_is_one_clear_error(
+    hub: Path, fetched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched"
+    ) as error:
         fetched("nobody/nothing")
     assert "\n" not in str(error.value)
     (hub / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
+    with pytest.raises(
+        UserError, match="has weights neither as safetensors nor as pickles of PyTorch"
+    ):
         fetched()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):

@@ -30,24 +30,36 @@ Config = transformers.PretrainedConfig
 def config(folder: Path, kind: str, size: int, **options: object) -> Config:
     """The configuration of a model, which is also written to its folder."""
     ids = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    described = transformers.AutoConfig.for_model(kind, vocab_size=size, **(WIDTHS | HEADS | ids | options))
+    described = transformers.AutoConfig.for_model(
+        kind, vocab_size=size, **(WIDTHS | HEADS | ids | options)
+    )
     described.save_pretrained(folder)
     return described
 
 
 @pytest.fixture
 def marian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Config]:
-    """Two models with one table of ids, in which some of their pieces are missing, as in OPUS-MT."""
+    """Two models with one table of ids, in which some of their pieces are missing, as in
+    OPUS-MT."""
     texts = {"source": ENGLISH, "target": GERMAN + CHINESE}
     kind = getattr(request, "param", "unigram")
     sides = {side: learned(lines, kind=kind, size=60) for side, lines in texts.items()}
     for side, processor in sides.items():
         (tmp_path / f"{side}.spm").write_bytes(processor.serialized_model_proto())
-    kept = [piece for processor in sides.values() for piece in pieces(processor)[4:] if hash(len(piece)) % 5 != 3]
+    kept = [
+        piece
+        for processor in sides.values()
+        for piece in pieces(processor)[4:]
+        if hash(len(piece)) % 5 != 3
+    ]
     tokens = dict.fromkeys(["</s>", "<unk>", ">>deu<<", *reversed(kept), "<pad>"])
     table = {token: number for number, token in enumerate(tokens)}
     (tmp_path / "vocab.json").write_text(json.dumps(table))
-    special = {"pad_token_id": table["<pad>"], "eos_token_id": 0, "decoder_start_token_id": table["<pad>"]}
+    special = {
+        "pad_token_id": table["<pad>"],
+        "eos_token_id": 0,
+        "decoder_start_token_id": table["<pad>"],
+    }
     return tmp_path, config(tmp_path, "marian", len(table), **special)
 
 
@@ -57,14 +69,20 @@ def m2m(tmp_path: Path) -> tuple[Path, Config]:
     processor = learned(ENGLISH + GERMAN, kind="bpe", size=90)
     (tmp_path / "sentencepiece.bpe.model").write_bytes(processor.serialized_model_proto())
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *reversed(pieces(processor)[3:-4])]
-    (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    (tmp_path / "vocab.json").write_text(
+        json.dumps({token: number for number, token in enumerate(tokens)})
+    )
     languages = list(m2m_tokenizer(tmp_path).lang_token_to_id)
-    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": languages}))
+    (tmp_path / "special_tokens_map.json").write_text(
+        json.dumps({"additional_special_tokens": languages})
+    )
     return tmp_path, config(tmp_path, "m2m_100", len(tokens) + len(languages))
 
 
 def marian_tokenizer(folder: Path) -> transformers.MarianTokenizer:
-    return transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+    return transformers.MarianTokenizer(
+        *(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json"))
+    )
 
 
 def m2m_tokenizer(folder: Path, **options: object) -> transformers.M2M100Tokenizer:
@@ -77,7 +95,9 @@ def our_ids(read: Tokenisers, texts: list[str], side: str = "source") -> list[in
     return encode(texts, ours, read.tokens, side)[0].tolist()
 
 
-def their_ids(theirs: transformers.AutoTokenizer, texts: list[str], side: str = "source") -> list[int]:
+def their_ids(
+    theirs: transformers.AutoTokenizer, texts: list[str], side: str = "source"
+) -> list[int]:
     rows = (theirs(texts) if side == "source" else theirs(text_target=texts))["input_ids"]
     return [number for row in rows for number in row[:-1]]  # the last is EOS
 
@@ -103,18 +123,26 @@ def test_marian_ids(side: str, marian: tuple[Path, Config]) -> None:
 def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config]) -> None:
     folder, described = marian
     read = read_tokenisers(folder, described, source_tag=">>deu<<")
-    assert our_ids(read, ENGLISH[:1]) == their_ids(marian_tokenizer(folder), [f">>deu<<{ENGLISH[0]}"])
-    with pytest.raises(UserError, match="has a tag on its source alone; set source_tag, not target_tag"):
+    assert our_ids(read, ENGLISH[:1]) == their_ids(
+        marian_tokenizer(folder), [f">>deu<<{ENGLISH[0]}"]
+    )
+    with pytest.raises(
+        UserError, match="has a tag on its source alone; set source_tag, not target_tag"
+    ):
         read_tokenisers(folder, described, target_tag=">>deu<<")
     # A model of several target languages needs one.
     table = json.loads((folder / "vocab.json").read_text())
     (folder / "vocab.json").write_text(json.dumps(table | {">>fra<<": len(table)}))
     described.vocab_size += 1
-    with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag, such as >>deu<<, >>fra<<"):
+    with pytest.raises(
+        UserError, match=r"needs a language tag; set baseline\.source_tag, such as >>deu<<, >>fra<<"
+    ):
         read_tokenisers(folder, described)
 
 
-def test_special_tokens_have_the_same_ids_in_separate_vocabularies(marian: tuple[Path, Config]) -> None:
+def test_special_tokens_have_the_same_ids_in_separate_vocabularies(
+    marian: tuple[Path, Config],
+) -> None:
     folder, described = marian
     table = json.loads((folder / "vocab.json").read_text())
     (folder / "target_vocab.json").write_text(json.dumps(table))
@@ -122,8 +150,12 @@ def test_special_tokens_have_the_same_ids_in_separate_vocabularies(marian: tuple
     (folder / "tokenizer_config.json").write_text('{"separate_vocabs": true}')
     read_tokenisers(folder, described)
     tokens = [token for token in table if token != "<unk>"]
-    (folder / "target_vocab.json").write_text(json.dumps({token: n for n, token in enumerate([*tokens, "<unk>"])}))
-    with pytest.raises(UserError, match=f"target_vocab.json: token <unk> has id {len(tokens)}, but 1 in vocab.json"):
+    (folder / "target_vocab.json").write_text(
+        json.dumps({token: n for n, token in enumerate([*tokens, "<unk>"])})
+    )
+    with pytest.raises(
+        UserError, match=f"target_vocab.json: token <unk> has id {len(tokens)}, but 1 in vocab.json"
+    ):
         read_tokenisers(folder, described)
 
 
@@ -145,7 +177,8 @@ NLLB = {"source_tag": "eng_Latn", "target_tag": "deu_Latn"}
 
 @pytest.fixture
 def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
-    """The files of NLLB: its table is inside tokenizer.json, one id behind SentencePiece's, and languages follow."""
+    """The files of NLLB: its table is inside tokenizer.json, one id behind SentencePiece's, and
+    languages follow."""
     from transformers.convert_slow_tokenizer import SentencePieceExtractor
     from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
 
@@ -166,16 +199,24 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
 def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenizer]) -> None:
     folder, described, theirs = nllb
     read = read_tokenisers(folder, described, **NLLB)
-    texts = [" ".join(text.split()) for text in TEXTS]  # as corpus stages leave them; transformers keeps a last space
+    # as corpus stages leave them; transformers keeps a last space
+    texts = [" ".join(text.split()) for text in TEXTS]
     assert our_ids(read, texts, side) == their_ids(theirs, texts, side)
-    assert (read.tokens.pad, read.tokens.unknown, read.tokens.start, read.tokens.eos) == (1, 3, 2, 2)
+    assert (read.tokens.pad, read.tokens.unknown, read.tokens.start, read.tokens.eos) == (
+        1,
+        3,
+        2,
+        2,
+    )
 
 
 def test_an_nllb_folder_of_transformers_4_has_no_table(nllb: tuple[Path, Config, object]) -> None:
     folder, described, original = nllb
     expected = read_tokenisers(folder, described, **NLLB)
     (folder / "tokenizer.json").unlink()
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}'
+    )
     with pytest.raises(UserError, match="the model has no token eng_Latn"):
         read_tokenisers(folder, described, **NLLB)
     table = original.get_vocab().items()
@@ -192,7 +233,9 @@ def test_the_old_order_of_tags_is_refused(nllb: tuple[Path, Config, object]) -> 
         read_tokenisers(folder, described, **NLLB)
 
 
-def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(nllb) -> None:
+def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(
+    nllb,
+) -> None:
     folder, described, _ = nllb
     (folder / "sentencepiece.bpe.model").unlink()
     with pytest.raises(UserError, match="transformers 5 saves only tokenizer.json; copy it from"):
@@ -203,7 +246,9 @@ def written(folder: Path, read: Tokenisers, *, marian: bool) -> transformers.Aut
     """What transformers makes of the tokenisers that we write."""
     folder.mkdir()
     write_tokenisers(read.source, read.target, folder, tokens=read.tokens, marian=marian)
-    (folder / "config.json").write_text(json.dumps({"model_type": "marian" if marian else "m2m_100"}))
+    (folder / "config.json").write_text(
+        json.dumps({"model_type": "marian" if marian else "m2m_100"})
+    )
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
@@ -211,7 +256,9 @@ M2M = {"source_tag": "__zu__", "target_tag": "__af__"}
 
 
 @pytest.mark.parametrize(("kind", "tags"), [("marian", {}), ("m2m", M2M), ("nllb", NLLB)])
-def test_transformers_reads_an_exported_tokeniser(kind: str, tags: dict, request, tmp_path: Path) -> None:
+def test_transformers_reads_an_exported_tokeniser(
+    kind: str, tags: dict, request, tmp_path: Path
+) -> None:
     folder, described, *_ = request.getfixturevalue(kind)
     read = read_tokenisers(folder, described, **tags)
     theirs = written(tmp_path / "out", read, marian=kind == "marian")
@@ -230,7 +277,11 @@ def test_transformers_reads_an_exported_tokeniser(kind: str, tags: dict, request
 def test_languages_that_transformers_would_number_otherwise_are_not_exported(m2m, tmp_path) -> None:
     folder, described = m2m
     (folder / "special_tokens_map.json").unlink()
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "M2M100Tokenizer", "language_codes": "wmt21"}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "M2M100Tokenizer", "language_codes": "wmt21"}'
+    )
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
-    with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
+    with pytest.raises(
+        UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"
+    ):
         written(tmp_path / "out", read, marian=False)

@@ -1,4 +1,5 @@
-"""Plans of experiments: names of models, which models there are, settings of their stages, the code that these depend on."""
+"""Plans of experiments: names of models, which models there are, settings of their stages, the code
+that these depend on."""
 
 import inspect
 import json
@@ -68,12 +69,21 @@ def test_a_name_reads_back_as_what_was_written(text: str) -> None:
 
 
 def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
-    keys = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates", "update": None}
+    keys = {
+        "kind": "cut",
+        "scope": "all",
+        "lam": None,
+        "target_heads": 12,
+        "criterion": "gates",
+        "update": None,
+    }
     assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3, "model": "gates_all_heads12"}
     assert columns("baseline", 1)["model"] == "baseline"
 
 
-@pytest.mark.parametrize("text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"])
+@pytest.mark.parametrize(
+    "text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"]
+)
 def test_other_text_is_not_a_name(text: str) -> None:
     assert not re.fullmatch(MODEL, text)
     with pytest.raises(ValueError, match="is not the name of a model"):
@@ -85,30 +95,53 @@ def test_other_text_is_not_a_name(text: str) -> None:
 # Which models an experiment has, and where their files are.
 
 RETRAINED = ["encoder_heads6", "all_lambda1e-05", "all_heads12"]
-PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2", "encoder_heads4", *RETRAINED[1:]]
+PRUNED = [
+    "encoder_lambda0.01",
+    "encoder_lambda1",
+    "encoder_heads6",
+    "encoder_heads2",
+    "encoder_heads4",
+    *RETRAINED[1:],
+]
 
 
 def test_models_of_a_kind(experiment: Experiment) -> None:
-    expected = {"pruned": PRUNED, "scratch": RETRAINED, "count": RETRAINED, "checkpoint": ["update40"]}
+    expected = {
+        "pruned": PRUNED,
+        "scratch": RETRAINED,
+        "count": RETRAINED,
+        "checkpoint": ["update40"],
+    }
     for kind, names in (expected | {"regularised": [], "finetuned": []}).items():
         assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
     # Criteria are compared with every pruned model.
     cut = product(("gates", "importance", "relevance"), PRUNED[:5])
-    assert models(experiment, "a", "cut", scopes=["encoder"]) == [f"cut/{name}_{like}" for name, like in cut]
+    assert models(experiment, "a", "cut", scopes=["encoder"]) == [
+        f"cut/{name}_{like}" for name, like in cut
+    ]
 
 
 def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
     found = runs(experiment, ["a", "b"], "baseline", "checkpoint")
-    assert found[:3] == [Run("a", "baseline", 3), Run("a", "checkpoint/update40", 3), Run("a", "baseline", 4)]
+    assert found[:3] == [
+        Run("a", "baseline", 3),
+        Run("a", "checkpoint/update40", 3),
+        Run("a", "baseline", 4),
+    ]
     pattern = "{corpus}/heads/{model}/seed{seed}.parquet"
-    assert paths(experiment, pattern, found[1:2]) == ["results/e/a/heads/checkpoint/update40/seed3.parquet"]
+    assert paths(experiment, pattern, found[1:2]) == [
+        "results/e/a/heads/checkpoint/update40/seed3.parquet"
+    ]
     assert paths(experiment, pattern, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
     # A corpus that is not pruned has its baseline alone; pages show models of the first seed.
-    assert corpora(experiment, pruned=True) == ["a"] and models(experiment, "b", *KINDS) == ["baseline"]
+    assert corpora(experiment, pruned=True) == ["a"] and models(experiment, "b", *KINDS) == [
+        "baseline"
+    ]
     assert {run.seed for run in viewed(experiment)} == {3} and len(viewed(experiment)) == 1 + 7 + 1
 
 
-# Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and criteria.
+# Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and
+# criteria.
 
 JOB = {"corpus": "a", "seed": "3"}
 STAGES = {
@@ -137,7 +170,9 @@ def test_the_keys_of_settings_are_read_from_the_source_of_a_stage(name: str) -> 
     assert stages.keys_of(name) == list(getattr(stage.settings, "model_fields", ()))
 
 
-def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(experiment: Experiment) -> None:
+def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(
+    experiment: Experiment,
+) -> None:
     lower = {"override": {"vocabulary": {"preprocess": "paper"}}}
     corpora = experiment.model_dump()["corpora"]
     paper = load(experiment.model_dump() | {"corpora": corpora | {"a": corpora["a"] | lower}})
@@ -146,14 +181,22 @@ def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(experi
     cut = stages.settings("pruning.criteria cut", stages.cut)(
         experiment, **JOB, criterion="gates", scope="all", target="heads2"
     )
-    assert cut == {"criterion": "gates", "scope": "all", "column": None, "seed": 3, "device": "auto"}
+    assert cut == {
+        "criterion": "gates",
+        "scope": "all",
+        "column": None,
+        "seed": 3,
+        "device": "auto",
+    }
     with pytest.raises(ValueError, match="corpus.tokens has no settings moments"):
         stages.settings("corpus.tokens", stages.baseline)(experiment, **JOB)
 
 
 def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     job = JOB | {"scope": "encoder"}
-    by_lambda, by_count = (SETTINGS["prune"](experiment, **job, target=target) for target in ("lambda0.01", "heads6"))
+    by_lambda, by_count = (
+        SETTINGS["prune"](experiment, **job, target=target) for target in ("lambda0.01", "heads6")
+    )
     assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
     assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
     settings = SETTINGS["regularised"](experiment, **JOB, scope="all", target="lambda1e-05")
@@ -161,10 +204,14 @@ def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     # The log of a training with gates has twenty lines.
     assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
     # λ 0 has no gates: it is not trained again when their settings change.
-    faster = load(experiment.model_dump() | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}})
+    faster = load(
+        experiment.model_dump()
+        | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}}
+    )
     for target, same in (("lambda0", True), ("lambda0.01", False)):
         assert (
-            SETTINGS["prune"](faster, **job, target=target) == SETTINGS["prune"](experiment, **job, target=target)
+            SETTINGS["prune"](faster, **job, target=target)
+            == SETTINGS["prune"](experiment, **job, target=target)
         ) is same
 
 
@@ -173,17 +220,24 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
     made = [
         SETTINGS["baseline"](experiment, **JOB),
         SETTINGS["baseline"](experiment, corpus="a", seed="4"),
-        *[SETTINGS["prune"](experiment, **JOB | model | other) for other in ({}, {"seed": "4"}, {"target": "lambda0"})],
+        *[
+            SETTINGS["prune"](experiment, **JOB | model | other)
+            for other in ({}, {"seed": "4"}, {"target": "lambda0"})
+        ],
         SETTINGS["scratch"](experiment, **JOB, **model),
         SETTINGS["scratch"](experiment, **JOB, **model, evenly=True),
         SETTINGS["regularised"](experiment, **JOB, **model),
         *[SETTINGS["continued"](experiment, **JOB, **model, control=name) for name in CONTINUED],
-        *[SETTINGS["finetune"](experiment, **JOB, **model, criterion=name) for name in ("random", "gates")],
+        *[
+            SETTINGS["finetune"](experiment, **JOB, **model, criterion=name)
+            for name in ("random", "gates")
+        ],
     ]
     seeds = [settings["seed"] for settings in made]
     # Given baselines were trained with the experiment's seed itself.
     assert seeds[:2] == [3, 4] and len(set(seeds)) == len(seeds)
-    assert seeds[2] == SETTINGS["prune"](experiment, **JOB, **model)["seed"]  # no draw hangs on the process
+    # no draw hangs on the process
+    assert seeds[2] == SETTINGS["prune"](experiment, **JOB, **model)["seed"]
 
 
 def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
@@ -191,7 +245,9 @@ def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: 
         return inputs.counterpart_translation(experiment, corpus="a", model=model, seed="3")
 
     path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
-    assert other("cut/importance_encoder_heads6") == [path] and other("cut/gates_encoder_heads6") == []
+    assert (
+        other("cut/importance_encoder_heads6") == [path] and other("cut/gates_encoder_heads6") == []
+    )
     scratch = "results/e/a/models/pruned/all_heads12/seed3/translation.txt"
     assert other("scratch/all_heads12") == other("continued/all_heads12") == [scratch]
     assert other("pruned/encoder_heads6") == []  # the experiment has no λ 0
@@ -200,22 +256,36 @@ def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: 
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
     rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
     several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
-    assert stages.relevance(several, corpus="a", model="pruned/all_lambda0.01")["rules"] == ["z_plus"]
-    assert stages.relevance(several, corpus="a", model="baseline")["rules"] == rules["relevance_rules"]
+    assert stages.relevance(several, corpus="a", model="pruned/all_lambda0.01")["rules"] == [
+        "z_plus"
+    ]
+    assert (
+        stages.relevance(several, corpus="a", model="baseline")["rules"] == rules["relevance_rules"]
+    )
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
-    assert [SETTINGS["baseline"](experiment, corpus=name, seed="3")["moments"] for name in "ab"] == [[40], []]
+    assert [
+        SETTINGS["baseline"](experiment, corpus=name, seed="3")["moments"] for name in "ab"
+    ] == [[40], []]
 
 
 @pytest.mark.parametrize(
     ("criterion", "column", "table"),
-    [("gates", None, ""), ("importance", "importance_normalised", "importance"), ("relevance", "relevance", "heads")],
+    [
+        ("gates", None, ""),
+        ("importance", "importance_normalised", "importance"),
+        ("relevance", "relevance", "heads"),
+    ],
 )
-def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str | None, table: str) -> None:
+def test_what_a_criterion_ranks_by(
+    experiment: Experiment, criterion: str, column: str | None, table: str
+) -> None:
     job = JOB | {"criterion": criterion, "scope": "encoder", "target": "heads6"}
     assert stages.cut(experiment, **job)["column"] == column
-    assert inputs.ranking(experiment, **job) == [f"results/e/a/{table}/baseline/seed3.parquet"] * bool(table)
+    assert inputs.ranking(experiment, **job) == [
+        f"results/e/a/{table}/baseline/seed3.parquet"
+    ] * bool(table)
 
 
 @pytest.mark.parametrize(
@@ -227,12 +297,19 @@ def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, colum
         ("count/all_lambda1e-05", "pruned/all_lambda1e-05"),
         *(
             (name, None)
-            for name in ("pruned/encoder_lambda0", "baseline", "checkpoint/update40", "cut/gates_encoder_heads6")
+            for name in (
+                "pruned/encoder_lambda0",
+                "baseline",
+                "checkpoint/update40",
+                "cut/gates_encoder_heads6",
+            )
         ),
         ("pruned/all_heads12", None),  # no λ 0 of its scope
     ],
 )
-def test_which_second_model_one_is_compared_with(experiment: Experiment, model: str, other: str | None) -> None:
+def test_which_second_model_one_is_compared_with(
+    experiment: Experiment, model: str, other: str | None
+) -> None:
     pruning = experiment.pruning.model_dump() | {"encoder": [0, 0.01, 1]}
     files = inputs.counterpart_translation(
         load(experiment.model_dump() | {"pruning": pruning}), corpus="a", model=model, seed="3"
@@ -245,7 +322,13 @@ def test_which_second_model_one_is_compared_with(experiment: Experiment, model: 
 
 def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> None:
     found = {file.relative_to(PACKAGE).as_posix() for file in files_of("pruning.prune")}
-    assert {"pruning/prune.py", "model/gates.py", "training/loop.py", "stage.py", "__init__.py"} <= found
+    assert {
+        "pruning/prune.py",
+        "model/gates.py",
+        "training/loop.py",
+        "stage.py",
+        "__init__.py",
+    } <= found
     assert not found & {"experiment/sections.py", "experiment/configuration.py", "heads/measure.py"}
 
 
@@ -268,8 +351,14 @@ def made(experiment: Experiment) -> set[str]:
     return {Path(file).stem for file in files}
 
 
-def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_settings(experiment: Experiment) -> None:
-    assert len({result.label for result in RESULTS}) == len({result.stem for result in RESULTS}) == len(RESULTS)
+def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_settings(
+    experiment: Experiment,
+) -> None:
+    assert (
+        len({result.label for result in RESULTS})
+        == len({result.stem for result in RESULTS})
+        == len(RESULTS)
+    )
     for result in RESULTS:
         name, *start = result.module.split()
         module = import_module(f"specialized_heads.report.{name}")
@@ -287,24 +376,55 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     whole = made(experiment)
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
     of_pruning = {"front", "figure8", "figure10", "table2", "survival"}
-    asked = {"figure2", "figure7", "figure9", "moments", "criteria", "controls", "ablation", *of_pruning}
+    asked = {
+        "figure2",
+        "figure7",
+        "figure9",
+        "moments",
+        "criteria",
+        "controls",
+        "ablation",
+        *of_pruning,
+    }
     assert {"figure1", "figure3", "relations"} <= plain and not plain & {"gates", *asked}
     assert {"figure1", "claims", "index", "models", *asked} <= whole
     assert not whole & {"relevance", "tasks", "emergence"}
     # With λ 0 alone, no model loses heads; with one scope, the figures of the other would be empty.
     one = experiment.model_dump(include={"experiment", "corpora"})
-    none, some = (made(load(one | {"pruning": {"encoder": [0, *more], "all": [0]}})) for more in ([], [0.01]))
+    none, some = (
+        made(load(one | {"pruning": {"encoder": [0, *more], "all": [0]}})) for more in ([], [0.01])
+    )
     assert not none & {"figure7", "gates", *of_pruning}
     assert {"figure7", "gates", *of_pruning} - some == {"figure10"}
     of_tasks = made(BERT)
-    assert {"claims", "tasks", "task_pruning", "ablation", "moments", "task_speed", "training_curves"} <= of_tasks
-    assert not of_tasks & {"figure1", "front", "data_card", "figures", "heads", "relations", "systematic"}
+    assert {
+        "claims",
+        "tasks",
+        "task_pruning",
+        "ablation",
+        "moments",
+        "task_speed",
+        "training_curves",
+    } <= of_tasks
+    assert not of_tasks & {
+        "figure1",
+        "front",
+        "data_card",
+        "figures",
+        "heads",
+        "relations",
+        "systematic",
+    }
 
 
-def test_the_environment_waits_for_everything_else_and_the_page_of_results_for_it(experiment: Experiment) -> None:
+def test_the_environment_waits_for_everything_else_and_the_page_of_results_for_it(
+    experiment: Experiment,
+) -> None:
     shown = set(everything(experiment)) - {"results/e/index.html"}
     assert set(figures.shown_files(experiment)) == shown
-    assert set(figures.files(experiment, stem=figures.LAST)["needs"]) == shown - {"results/e/tables/environment.md"}
+    assert set(figures.files(experiment, stem=figures.LAST)["needs"]) == shown - {
+        "results/e/tables/environment.md"
+    }
 
 
 def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:
@@ -324,13 +444,19 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
 
 
 def test_the_tables_know_what_is_the_same_in_a_corpus(experiment: Experiment) -> None:
-    values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(include={"classification"})
+    values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(
+        include={"classification"}
+    )
     values |= {"pruning": {"all": [0.01]}, "ablation": {"single": True}}
     both, facts = load(values), {}
     for table in figures.TABLES:
         settings = json.loads(json.dumps(figures.table_settings(both, table=table)))
         facts[table] = Settings.model_validate(settings).corpora
         assert facts[table].keys() == {"a", "b", *both.tasks} and facts[table]["a"]["title"] == "A"
-    assert facts["models"]["a"]["source"] == "embedded" and isinstance(facts["models"]["a"]["beam"], int)
+    assert facts["models"]["a"]["source"] == "embedded" and isinstance(
+        facts["models"]["a"]["beam"], int
+    )
     seconds = {name: same["second"] for name, same in facts["ablation"].items()}
-    assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(both.tasks, "mismatched test set")
+    assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(
+        both.tasks, "mismatched test set"
+    )

@@ -12,7 +12,11 @@ NEWS = [f"newstest{year}" for year in range(2012, 2020)]
 
 
 def wmt(**keys: object) -> Wmt:
-    return Wmt(kind="wmt", **{"train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys)
+    return Wmt(
+        kind="wmt",
+        **{"train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]}
+        | keys,
+    )
 
 
 def test_rows_are_complete_and_agree_on_shared_files() -> None:
@@ -34,12 +38,17 @@ def test_opus_names_a_pair_in_alphabetical_order(languages: tuple[str, str]) -> 
     assert moses.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
     assert moses.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
     subtitles = OpenSubtitles(kind="opensubtitles").datasets(languages)
-    names = [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in subtitles]
+    names = [
+        file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/")
+        for file in subtitles
+    ]
     assert names == ["xml/en-ru.xml.gz", f"raw/{languages[0]}.zip", f"raw/{languages[1]}.zip"]
 
 
 def test_a_file_with_several_datasets_is_wanted_once() -> None:
-    source = wmt(train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"])
+    source = wmt(
+        train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"]
+    )
     europarl, news = source.datasets(("en", "fr"))
     assert europarl.file == "wmt/training-parallel-europarl-v7.tgz"
     assert news.name == "newstest2012, newstest2013, newstest2014"
@@ -52,8 +61,14 @@ def test_a_file_with_several_datasets_is_wanted_once() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"train": ["comoncrawl_en_ru"]}, "unknown wmt dataset 'comoncrawl_en_ru'; nearest known: commoncrawl_en_ru"),
-        ({"train": ["europarl_v7_en_fr"]}, "dataset europarl_v7_en_fr is en-fr, but the corpus needs en-ru"),
+        (
+            {"train": ["comoncrawl_en_ru"]},
+            "unknown wmt dataset 'comoncrawl_en_ru'; nearest known: commoncrawl_en_ru",
+        ),
+        (
+            {"train": ["europarl_v7_en_fr"]},
+            "dataset europarl_v7_en_fr is en-fr, but the corpus needs en-ru",
+        ),
     ],
 )
 def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> None:

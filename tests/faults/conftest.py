@@ -51,32 +51,51 @@ class Scene:
             return self.project.start(f"results/smoke/{name}", stdout=stream, stderr=stream)
 
     def stage(self, log: str, *, before: tuple[str, ...] = ()) -> tuple[int, str]:
-        """Run the command of the job with this log without Snakemake; return its status and its output.
+        """Run the command of the job with this log without Snakemake; return its status and its
+        output.
 
         Args:
             before: a command that starts it, for example with other rights.
         """
-        environment = ENVIRONMENT | {"PYTHONPATH": str(self.project.root / "src"), "OMP_NUM_THREADS": "1"}
+        environment = ENVIRONMENT | {
+            "PYTHONPATH": str(self.project.root / "src"),
+            "OMP_NUM_THREADS": "1",
+        }
         command = [*before, "bash", "-euc", self.shell[log]]
-        done = subprocess.run(command, cwd=self.project.root, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stderr + self.file(log).read_text(encoding="utf-8", errors="replace")
+        done = subprocess.run(
+            command, cwd=self.project.root, env=environment, capture_output=True, text=True
+        )
+        return done.returncode, done.stderr + self.file(log).read_text(
+            encoding="utf-8", errors="replace"
+        )
 
     def differences(self) -> list[str]:
         """The results that are missing, or not byte by byte those of the undisturbed run."""
 
         def results(root: Path) -> dict[str, bytes]:
-            files = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
-            return {name: path.read_bytes() for name, path in files.items() if not MEASURED.search(name)}
+            files = {
+                str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()
+            }
+            return {
+                name: path.read_bytes() for name, path in files.items() if not MEASURED.search(name)
+            }
 
         expected, actual = results(self.undisturbed.file("")), results(self.file(""))
-        return sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+        return sorted(
+            name
+            for name in expected.keys() | actual.keys()
+            if expected.get(name) != actual.get(name)
+        )
 
 
 @pytest.fixture(scope="session")
 def shell(smoke: Workflow) -> dict[str, str]:
-    """The command of each job of the smoke experiment, by the path of its log below results/smoke/."""
+    """The command of each job of the smoke experiment, by the path of its log below
+    results/smoke/."""
     printed = smoke.run("--dry-run", "--forceall", "--printshellcmds").printed
-    commands = re.findall(r"^Shell command: (.* >>? results/smoke/(\S+) 2>&1)$", printed, flags=re.MULTILINE)
+    commands = re.findall(
+        r"^Shell command: (.* >>? results/smoke/(\S+) 2>&1)$", printed, flags=re.MULTILINE
+    )
     assert commands, printed[-3000:]
     return {log: command for command, log in commands}
 

@@ -1,7 +1,8 @@
-"""Damaged intermediate files with unchanged times: the stage that reads one names it, and deleting it restores everything.
+"""Damaged intermediate files with unchanged times: the stage that reads one names it, and deleting
+it restores everything.
 
-Each stage runs as a plain command, because Snakemake does not look into files. Then all damaged files are deleted, and one run
-of Snakemake makes them and everything after them again.
+Each stage runs as a plain command, because Snakemake does not look into files. Then all damaged
+files are deleted, and one run of Snakemake makes them and everything after them again.
 """
 
 import os
@@ -53,7 +54,9 @@ def damage(path: Path, how: Callable[[bytes], bytes]) -> bytes:
     return content
 
 
-def test_a_damaged_file_is_named_and_after_deletion_the_same_command_makes_the_same_bytes(scene) -> None:
+def test_a_damaged_file_is_named_and_after_deletion_the_same_command_makes_the_same_bytes(
+    scene,
+) -> None:
     for fault in FAULTS:
         content = damage(scene.file(fault.file), fault.damage)
         status, printed = scene.stage(fault.log)

@@ -1,4 +1,5 @@
-"""Jobs killed at every kind of stage: the same command, repeated, ends with the bytes of the undisturbed run.
+"""Jobs killed at every kind of stage: the same command, repeated, ends with the bytes of the
+undisturbed run.
 
 All faults wait in one project, and each run of Snakemake gets as far as they let it.
 """
@@ -12,7 +13,8 @@ KILLED, HALF, TERMINATED = "job killed", "job killed in the middle of a write", 
 
 
 class Fault(NamedTuple):
-    """`what` happens in a job of `rule` when `file` is about to get its name for the `number`-th time."""
+    """`what` happens in a job of `rule` when `file` is about to get its name for the `number`-th
+    time."""
 
     what: str
     rule: str
@@ -28,10 +30,13 @@ FAULTS = {
     "training, weights without description": Fault(KILLED, "train_baseline", f"{MODEL}/model.json"),
     "translation, one of two files": Fault(TERMINATED, "translate", f"{MODEL}/translation.txt"),
     "score, half a file": Fault(HALF, "score", f"{MODEL}/score.json"),
-    "relevance, table without report": Fault(KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"),
+    "relevance, table without report": Fault(
+        KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"
+    ),
     "figure, PDF without PNG": Fault(TERMINATED, "figure", "figures/figure3.png"),
 }
-# Made again: the text and the model of one corpus, and results of the other that no fault is upstream of.
+# Made again: the text and the model of one corpus, and results of the other that no fault is
+# upstream of.
 LOST = [
     f"{FR}/models/pruned/encoder_lambda100/seed1/model.safetensors",
     f"{FR}/relevance/baseline/seed1.parquet",
@@ -40,7 +45,9 @@ LOST = [
 TARGETS = [f"{MODEL}/score.json", f"{RU}/corpus/tokens/analysis.safetensors", *LOST]
 
 
-def test_killed_jobs_are_named_and_the_same_command_ends_with_the_bytes_of_the_undisturbed_run(scene) -> None:
+def test_killed_jobs_are_named_and_the_same_command_ends_with_the_bytes_of_the_undisturbed_run(
+    scene,
+) -> None:
     for number, fault in enumerate(FAULTS.values()):
         scene.arm(f"{number}", what=fault.what, file=fault.file, number=fault.number)
     scene.lose(*LOST)
@@ -54,7 +61,9 @@ def test_killed_jobs_are_named_and_the_same_command_ends_with_the_bytes_of_the_u
         for number in before - scene.armed():
             name = list(FAULTS)[int(number)]
             struck_in[name] = len(runs) - 1
-            assert runs[-1].status != 0 and f"Error in rule {FAULTS[name].rule}" in runs[-1].printed, name
+            assert (
+                runs[-1].status != 0 and f"Error in rule {FAULTS[name].rule}" in runs[-1].printed
+            ), name
     assert struck_in.keys() == FAULTS.keys()
     assert scene.differences() == []
     resumed = struck_in["training, weights without description"]

@@ -1,4 +1,5 @@
-"""Snakemake itself ends, or runs twice: what its jobs do then, and that the same command finishes what it began."""
+"""Snakemake itself ends, or runs twice: what its jobs do then, and that the same command finishes
+what it began."""
 
 import signal
 
@@ -34,7 +35,10 @@ def test_training_resumes_after_the_end_of_everything(scene, end: str) -> None:
     else:  # Snakemake could not clean up: its lock is left, and it says what to do
         assert ended.status == -signal.SIGKILL
         refused = scene.run(WEIGHTS)
-        assert refused.status != 0 and "It can be removed with the --unlock argument" in refused.printed
+        assert (
+            refused.status != 0
+            and "It can be removed with the --unlock argument" in refused.printed
+        )
         assert scene.run(options=("--unlock",)).status == 0
     run = scene.run(WEIGHTS)
     assert run.status == 0, run.printed[-3000:]
@@ -43,14 +47,16 @@ def test_training_resumes_after_the_end_of_everything(scene, end: str) -> None:
 
 
 def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> None:
-    """Only Snakemake is killed, its training continues; a second Snakemake starts the same training."""
+    """Only Snakemake is killed, its training continues; a second Snakemake starts the same
+    training."""
     scene.arm("end", what="scheduler killed", file=STATE, number=3)
     assert scene.start(WEIGHTS).wait() == -signal.SIGKILL
     orphan = psutil.Process(int((scene.faults / "orphan").read_text()))
     assert orphan.is_running()
     assert scene.run(options=("--unlock",)).status == 0
     scene.arm("second", what="waits", file=STATE, number=2)
-    with open(scene.file(LOG), encoding="utf-8") as log:  # the orphan's: Snakemake opens a new file for the second one
+    # the orphan's: Snakemake opens a new file for the second one
+    with open(scene.file(LOG), encoding="utf-8") as log:
         second = scene.start(WEIGHTS)
         wait_for((scene.faults / "waiting").exists, watched=scene.project.root)
         # Both are saving a state now. The orphan completes its own, then sees the other process.

@@ -1,4 +1,5 @@
-"""The stage, from a model to the files that it writes; the attention maps of a model, and where they are largest."""
+"""The stage, from a model to the files that it writes; the attention maps of a model, and where
+they are largest."""
 
 import math
 from pathlib import Path
@@ -36,11 +37,19 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     sources, targets = (sum(map(len, ids)) for ids in (corpus.source_ids, corpus.target_ids))
     assert (report["sentences"], report["parsed"], report["aligned"]) == (NUMBER, NUMBER, NUMBER)
     assert report["queries"] == {"encoder": sources, "decoder": targets, "cross": targets + NUMBER}
-    assert report["arcs"] == {relation: corpus.count(relation) for relation in ("nsubj", "obj", "amod", "advmod")}
-    assert report["labelled"] == {k: sum(bool(r["functions"]) for r in rows if r["type"] == k) for k in KINDS}
+    assert report["arcs"] == {
+        relation: corpus.count(relation) for relation in ("nsubj", "obj", "amod", "advmod")
+    }
+    assert report["labelled"] == {
+        k: sum(bool(r["functions"]) for r in rows if r["type"] == k) for k in KINDS
+    }
     examples = read_json(files["examples"])
     best = max(rows[:4], key=lambda row: row["rarest"])
-    assert (examples["layer"], examples["head"], examples["score"]) == (best["layer"], best["head"], best["rarest"])
+    assert (examples["layer"], examples["head"], examples["score"]) == (
+        best["layer"],
+        best["head"],
+        best["rarest"],
+    )
     assert len(examples["sentences"]) == 3
     for sentence in examples["sentences"]:
         assert sentence["tokens"][-1] == "</s>"
@@ -50,22 +59,33 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
         assert sentence["rarest"] < len(sentence["tokens"]) - 1
 
 
-def test_a_sentence_without_a_tree_is_not_aligned(model, files: dict[str, Path], analysed, corpus: Corpus) -> None:
-    write_parses(files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)])
+def test_a_sentence_without_a_tree_is_not_aligned(
+    model, files: dict[str, Path], analysed, corpus: Corpus
+) -> None:
+    write_parses(
+        files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)]
+    )
     assert analysed()[1]["aligned"] == NUMBER - 1
 
 
-def test_the_case_of_preprocessed_text_does_not_matter(model, files, analysed, corpus: Corpus, token_file) -> None:
+def test_the_case_of_preprocessed_text_does_not_matter(
+    model, files, analysed, corpus: Corpus, token_file
+) -> None:
     ids = corpus.bpe.encode(apply(corpus.sources, language="en", mode="paper"))
     token_file("analysis", ids, corpus.target_ids)
     expected, _ = analysed(preprocess="paper")
-    write_pairs(files["text"], Pairs([text.upper() for text in corpus.sources], ["–"] * NUMBER, ["1"] * NUMBER))
+    write_pairs(
+        files["text"],
+        Pairs([text.upper() for text in corpus.sources], ["–"] * NUMBER, ["1"] * NUMBER),
+    )
     rows, report = analysed(preprocess="paper")
     assert (rows, report["aligned"]) == (expected, NUMBER)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, Path], analysed, kind: str) -> None:
+def test_a_model_without_heads_of_one_type(
+    model: Transformer, files: dict[str, Path], analysed, kind: str
+) -> None:
     model.keep_heads({"encoder": [[1], []], kind: [[], []]})
     save(model, files["model"], training={})
     rows, _ = analysed()
@@ -73,7 +93,11 @@ def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, 
     assert {k: sum(row["type"] == k for row in rows) for k in KINDS} == expected
     assert all(math.isfinite(row["relevance"]) and math.isfinite(row["confidence"]) for row in rows)
     found = read_json(files["examples"])
-    assert (found["sentences"] == []) == (found["kind"] == "no encoder head is left") == (kind == "encoder")
+    assert (
+        (found["sentences"] == [])
+        == (found["kind"] == "no encoder head is left")
+        == (kind == "encoder")
+    )
 
 
 def test_without_an_example_the_reason_is_there(
@@ -81,20 +105,30 @@ def test_without_an_example_the_reason_is_there(
 ) -> None:
     monkeypatch.setattr(maps, "EXAMPLE_TOKENS", range(90, 99))
     analysed()
-    assert read_json(files["examples"])["kind"].startswith("no sentence of 90 to 98 subwords has a token beyond")
+    assert read_json(files["examples"])["kind"].startswith(
+        "no sentence of 90 to 98 subwords has a token beyond"
+    )
 
 
-def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[str, Path], analysed) -> None:
+def test_parses_of_another_text_are_a_mistake(
+    model: Transformer, files: dict[str, Path], analysed
+) -> None:
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
     with pytest.raises(UserError, match="no tree can be aligned with"):
         analysed()
 
 
-def test_a_relation_that_does_not_occur_is_counted_and_named(model, analysed, corpus: Corpus, caplog) -> None:
+def test_a_relation_that_does_not_occur_is_counted_and_named(
+    model, analysed, corpus: Corpus, caplog
+) -> None:
     rows, report = analysed(relations=["nsubj", "vocative", "dobj"])  # "dobj" is Stanford's name
     for row in rows[:4]:
         assert row["vocative_arcs"] == 0 and math.isnan(row["vocative_head_to_dependent"])
-    assert report["arcs"] == {"nsubj": corpus.count("nsubj"), "vocative": 0, "dobj": corpus.count("obj")}
+    assert report["arcs"] == {
+        "nsubj": corpus.count("nsubj"),
+        "vocative": 0,
+        "dobj": corpus.count("obj"),
+    }
     assert report["fewer_than_least_arcs"] == ["vocative"]
     assert "no arc of 'vocative'; the parses contain " in caplog.text
 
@@ -112,7 +146,10 @@ def pruned(tiny_model) -> Transformer:
 
 
 def test_memory_of_maps_does_not_grow_with_the_length(tiny_model, store, monkeypatch) -> None:
-    model, data = tiny_model(), store([[5] * 3] * 40 + [[5] * 30] * 40, [[4] * 3] * 40 + [[4] * 30] * 40)
+    model, data = (
+        tiny_model(),
+        store([[5] * 3] * 40 + [[5] * 30] * 40, [[4] * 3] * 40 + [[4] * 30] * 40),
+    )
     monkeypatch.setattr(maps, "FLOATS", 20_000)
     batches = list(maps.attention_maps(model, data, tokens=640))
     assert max(weights.numel() for batch in batches for weights in batch.weights.values()) < 25_000
@@ -123,11 +160,17 @@ def test_memory_of_maps_does_not_grow_with_the_length(tiny_model, store, monkeyp
 def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) -> None:
     data, seen = store(SOURCES, TARGETS), []
     for batch in maps.attention_maps(pruned, data, tokens=10):
-        assert {kind: w.shape[1] for kind, w in batch.weights.items()} == {"encoder": 2, "decoder": 0, "cross": 4}
+        assert {kind: w.shape[1] for kind, w in batch.weights.items()} == {
+            "encoder": 2,
+            "decoder": 0,
+            "cross": 4,
+        }
         for row, number in enumerate(batch.sentences.tolist()):
             seen.append(number)
             source, target = len(SOURCES[number]), len(TARGETS[number])
-            assert batch.queries["encoder"][row].tolist() == [i < source for i in range(batch.source.shape[1])]
+            assert batch.queries["encoder"][row].tolist() == [
+                i < source for i in range(batch.source.shape[1])
+            ]
             assert torch.equal(batch.keys["cross"][row], batch.keys["encoder"][row])
             # Begin-of-sentence is one, too; a sentence without a target has none.
             assert int(batch.queries["cross"][row].sum()) == (target + 1 if target else 0)
@@ -140,14 +183,20 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) 
             with torch.inference_mode():
                 pruned(alone.source, alone.target_in, activations)
             for kind, queries, keys in (("encoder", source, source), ("cross", target, source)):
-                layers = [activations[kind, n, "weights"][0] for n in range(2) if (kind, n, "weights") in activations]
+                layers = [
+                    activations[kind, n, "weights"][0]
+                    for n in range(2)
+                    if (kind, n, "weights") in activations
+                ]
                 ours = batch.weights[kind][row, :, : queries + 1, : keys + 1]
                 assert torch.allclose(ours, torch.cat(layers), atol=1e-6)
                 assert (batch.weights[kind][row, ..., keys + 1 :] == 0).all()
     assert sorted(seen) == [0, 1, 2, 3]
 
 
-def test_the_norm_of_a_head_is_that_of_what_the_residual_stream_loses_without_it(pruned: Transformer, store) -> None:
+def test_the_norm_of_a_head_is_that_of_what_the_residual_stream_loses_without_it(
+    pruned: Transformer, store
+) -> None:
     data = store([[4, 5, 6, 7], [8, 9]], [[4, 5], [6, 7, 8]])
     [batch] = maps.attention_maps(pruned, data)
     inputs, activations = make_batch(data, batch.sentences), {}
@@ -164,7 +213,9 @@ def test_the_norm_of_a_head_is_that_of_what_the_residual_stream_loses_without_it
                 without = context.clone()
                 without[:, head] = 0.0
                 lost = (whole - attention.combine(without)).norm(dim=-1)
-                assert batch.norms[kind][:, row].numpy() == pytest.approx(lost.detach().numpy(), rel=1e-4, abs=1e-6)
+                assert batch.norms[kind][:, row].numpy() == pytest.approx(
+                    lost.detach().numpy(), rel=1e-4, abs=1e-6
+                )
                 row += 1
         assert row == batch.norms[kind].shape[1]
 

@@ -1,7 +1,8 @@
-"""Heads constructed to do one thing, on real sentences with real trees, get exactly their labels and scores.
+"""Heads constructed to do one thing, on real sentences with real trees, get exactly their labels
+and scores.
 
-The stage runs unchanged on a model of random weights; when the model is loaded, its attention modules are replaced so that each
-head looks where its rule says.
+The stage runs unchanged on a model of random weights; when the model is loaded, its attention
+modules are replaced so that each head looks where its rule says.
 """
 
 import math
@@ -22,16 +23,25 @@ from specialized_heads.model.transformer import Transformer, initialise
 RESTING = 0.6  # attention of encoder and cross heads on EOS
 
 Rows = dict[str, list[dict]]
-Look = Callable[[int, int], list[int]]  # from a sentence and a query to the keys that share the rest
+# from a sentence and a query to the keys that share the rest
+Look = Callable[[int, int], list[int]]
 
 
 @pytest.fixture
-def constructed(corpus: Corpus, files: dict[str, Path], analysed, monkeypatch) -> Callable[..., tuple[Rows, dict]]:
-    """`constructed(encoder=[look, ...], decoder=[...], cross=[...])`: rows of the table by type, and the report."""
+def constructed(
+    corpus: Corpus, files: dict[str, Path], analysed, monkeypatch
+) -> Callable[..., tuple[Rows, dict]]:
+    """`constructed(encoder=[look, ...], decoder=[...], cross=[...])`: rows of the table by type,
+    and the report."""
 
     def run(**looks: list[Look]) -> tuple[Rows, dict]:
         heads = {kind: (tuple(range(len(looks.get(kind, [])))), ()) for kind in KINDS}
-        sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "width": 16, "feed_forward": 8}
+        sizes = {
+            "source_vocabulary": VOCABULARY,
+            "target_vocabulary": VOCABULARY,
+            "width": 16,
+            "feed_forward": 8,
+        }
         architecture = Architecture(**sizes, head_width=4, **heads)
         model = Transformer(architecture, dropout=0.0)
         initialise(model, seed=1)
@@ -54,7 +64,9 @@ def attend_by_rule(model: Transformer, corpus: Corpus, looks: dict[str, list[Loo
     batch: list[int] = []
     forward = model.forward
 
-    def remember(source: torch.Tensor, target: torch.Tensor, activations: dict | None = None) -> torch.Tensor:
+    def remember(
+        source: torch.Tensor, target: torch.Tensor, activations: dict | None = None
+    ) -> torch.Tensor:
         batch[:] = [numbers[tuple(row[row > 3].tolist())] for row in source]
         return forward(source, target, activations)
 
@@ -86,7 +98,8 @@ def attend_by_rule(model: Transformer, corpus: Corpus, looks: dict[str, list[Loo
 
 
 def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
-    """Each word of the relation looks at all pieces of the word at the other end, every other word at the last piece."""
+    """Each word of the relation looks at all pieces of the word at the other end, every other word
+    at the last piece."""
 
     def look(number: int, piece: int) -> list[int]:
         words = corpus.sentences[number].words
@@ -116,8 +129,10 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
             follow(corpus, "nsubj", to_head=False),
             rarest,
             lambda number, piece: list(range(len(corpus.source_ids[number]))),
-            lambda number, piece: [max(piece - 1, 0) if (number + piece) % 5 < 3 else piece],  # previous token: 60%
-            lambda number, piece: [max(piece - 1 - number % 2, 0)],  # positions -1 and -2, by sentence
+            # previous token: 60%
+            lambda number, piece: [max(piece - 1, 0) if (number + piece) % 5 < 3 else piece],
+            # positions -1 and -2, by sentence
+            lambda number, piece: [max(piece - 1 - number % 2, 0)],
         ]
     )
     heads = rows["encoder"]
@@ -138,15 +153,23 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
         assert (head["positional_offset"], head["positional_share"]) == (offset, 1.0)
         assert head["positional_share_raw"] == pytest.approx(raw)
         assert head[f"share_{offset:+d}"] == 1.0
-    assert previous["share_+0"] == pytest.approx(1 - raw)  # the first tokens of sentences attend to themselves
+    # the first tokens of sentences attend to themselves
+    assert previous["share_+0"] == pytest.approx(1 - raw)
     assert loose["share_-1"] == loose["positional_share"]
-    assert (loose["positional_offset"], loose["positional_share"]) == (-1, pytest.approx(0.6, abs=0.02))
+    assert (loose["positional_offset"], loose["positional_share"]) == (
+        -1,
+        pytest.approx(0.6, abs=0.02),
+    )
 
     subjects = corpus.count("nsubj")
-    for head, name in ((to_verb, "nsubj_dependent_to_head"), (to_subject, "nsubj_head_to_dependent")):
+    for head, name in (
+        (to_verb, "nsubj_dependent_to_head"),
+        (to_subject, "nsubj_head_to_dependent"),
+    ):
         assert head["nsubj_arcs"] == report["arcs"]["nsubj"] == subjects > 50
         assert head[name] == head[f"{name}_high"] == 1.0
-        assert head[f"{name}_low"] == pytest.approx(subjects / (subjects + 1.96**2), abs=1e-4)  # Wilson
+        # Wilson
+        assert head[f"{name}_low"] == pytest.approx(subjects / (subjects + 1.96**2), abs=1e-4)
         assert head[f"{name}_margin"] == 1.0 - head[f"{name}_baseline"] > 0.1
         assert 0 < head[f"{name}_margin_low"] < head[f"{name}_margin"] < head[f"{name}_margin_high"]
     assert to_verb["nsubj_head_to_dependent"] == to_subject["nsubj_dependent_to_head"] == 0.0
@@ -155,7 +178,9 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
     rests = RESTING * math.log(1 / RESTING)
     for head in (previous, rare):
         assert head["confidence"] == pytest.approx(1 - RESTING)
-        assert head["entropy"] == pytest.approx(rests + (1 - RESTING) * math.log(1 / (1 - RESTING)), rel=1e-5)
+        assert head["entropy"] == pytest.approx(
+            rests + (1 - RESTING) * math.log(1 / (1 - RESTING)), rel=1e-5
+        )
     assert uniform["confidence"] == pytest.approx(NUMBER * (1 - RESTING) / lengths.sum(), rel=1e-5)
     spread = (lengths * np.log(lengths / (1 - RESTING))).sum() / lengths.sum()
     assert uniform["entropy"] == pytest.approx(rests + (1 - RESTING) * spread, rel=1e-5)
@@ -163,7 +188,9 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
         assert head["eos_weight"] == pytest.approx(RESTING)
 
 
-def test_with_few_arcs_nothing_is_certain(constructed, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_few_arcs_nothing_is_certain(
+    constructed, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subjects = corpus.count("nsubj")
     for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
         monkeypatch.setattr(analyse, "LEAST_ARCS", least)
@@ -184,9 +211,14 @@ def test_decoder_heads(constructed, corpus: Corpus) -> None:
     )
     heads = rows["decoder"]
     assert [row["functions"] for row in heads] == [["positional"], ["positional"], [], []]
-    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == [(-1, 1.0), (0, 1.0)]
+    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == [
+        (-1, 1.0),
+        (0, 1.0),
+    ]
     assert heads[0]["entropy"] == heads[0]["confidence"] - 1.0 == 0.0
-    assert {row[name] for row in heads for name in ("eos_weight", "nsubj_arcs", "rarest", "relations")} == {None}
+    assert {
+        row[name] for row in heads for name in ("eos_weight", "nsubj_arcs", "rarest", "relations")
+    } == {None}
     # The uniform head: position t has t + 1 keys; begin-of-sentence, which has one, is no query.
     sizes = np.concatenate([np.arange(2, len(ids) + 2) for ids in corpus.target_ids])
     assert heads[2]["entropy"] == pytest.approx(np.log(sizes).mean(), rel=1e-5)
@@ -197,7 +229,8 @@ def test_decoder_heads(constructed, corpus: Corpus) -> None:
 
 def test_cross_heads(constructed, corpus: Corpus) -> None:
     def place(number: int, t: int) -> int:
-        """The source token in which the middle of the t-th target token lies; the end of the sentence for EOS."""
+        """The source token in which the middle of the t-th target token lies; the end of the
+        sentence for EOS."""
         source, target = len(corpus.source_ids[number]), len(corpus.target_ids[number])
         return min(int((t + 0.5) * source / target), source - 1)
 
@@ -213,12 +246,18 @@ def test_cross_heads(constructed, corpus: Corpus) -> None:
         ]
     )
     heads = rows["cross"]
-    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [(["diagonal"], 0), ([], 2)]
+    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [
+        (["diagonal"], 0),
+        ([], 2),
+    ]
     assert heads[0]["positional_share"] == 1.0
     steps = [(number, t) for number in range(NUMBER) for t in range(len(corpus.target_ids[number]))]
     pairs = [(place(number, t), len(corpus.source_ids[number])) for number, t in steps]
-    assert heads[1]["positional_share"] == pytest.approx(np.mean([source - 1 - at >= 1 for at, source in pairs]))
-    assert heads[1]["positional_share"] > 0.9  # always two beside the diagonal, but for the ends of sentences
+    assert heads[1]["positional_share"] == pytest.approx(
+        np.mean([source - 1 - at >= 1 for at, source in pairs])
+    )
+    # always two beside the diagonal, but for the ends of sentences
+    assert heads[1]["positional_share"] > 0.9
     assert [row["functions"] for row in heads[2:]] == [[], []]
     near = [sum(abs(key - at) <= 1 for key in range(source)) / source for at, source in pairs]
     assert heads[0]["positional_chance"] == pytest.approx(np.mean(near))

@@ -22,12 +22,22 @@ from specialized_heads.heads.functions import (
 NAN = float("nan")
 
 
-def label(kind="encoder", *, offset: int | None = -1, share=0.0, margin=NAN, rarest=NAN) -> tuple[list[str], list[str]]:
-    margins = {"obj_head_to_dependent": margin, "amod_head_to_dependent": -0.3} if kind == "encoder" else {}
-    return functions_of(kind, Position(offset, share, 0.0), margins=margins, shares={"rarest": rarest})
+def label(
+    kind="encoder", *, offset: int | None = -1, share=0.0, margin=NAN, rarest=NAN
+) -> tuple[list[str], list[str]]:
+    margins = (
+        {"obj_head_to_dependent": margin, "amod_head_to_dependent": -0.3}
+        if kind == "encoder"
+        else {}
+    )
+    return functions_of(
+        kind, Position(offset, share, 0.0), margins=margins, shares={"rarest": rarest}
+    )
 
 
-@pytest.mark.parametrize("share, expected", [(0.9, ["positional"]), (0.8999, []), (1.0, ["positional"]), (NAN, [])])
+@pytest.mark.parametrize(
+    "share, expected", [(0.9, ["positional"]), (0.8999, []), (1.0, ["positional"]), (NAN, [])]
+)
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_positional(kind: str, share: float, expected: list[str]) -> None:
     assert label(kind, share=share, offset=-2) == (expected, [])
@@ -48,10 +58,18 @@ def test_rare_words(rarest: float, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "offset, share, expected",
-    [(-2, 1.0, []), (-1, 0.9, ["diagonal"]), (0, 0.9, ["diagonal"]), (1, 0.9, ["diagonal"]), (2, 1.0, [])]
+    [
+        (-2, 1.0, []),
+        (-1, 0.9, ["diagonal"]),
+        (0, 0.9, ["diagonal"]),
+        (1, 0.9, ["diagonal"]),
+        (2, 1.0, []),
+    ]
     + [(0, 0.899, []), (None, NAN, [])],
 )
-def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(offset: int | None, share: float, expected: list[str]) -> None:
+def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(
+    offset: int | None, share: float, expected: list[str]
+) -> None:
     assert label("cross", offset=offset, share=share) == (expected, [])
 
 
@@ -64,7 +82,9 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
     """Hits of one head on one sentence (ids without EOS), which is padded."""
     ids = np.array([[*source, EOS, PAD, PAD]])
     queries = np.array([[True] * len(source) + [False] * 3])
-    (first, either), counted = rare_hits(np.array([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
+    (first, either), counted = rare_hits(
+        np.array([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff
+    )
     return int(first[0]), int(either[0]), counted
 
 
@@ -78,7 +98,9 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
         ([17], [0], (1, 1, 1)),
     ],
 )
-def test_the_rarest_token_and_one_of_the_two_rarest(source: list[int], best: list[int], expected: tuple) -> None:
+def test_the_rarest_token_and_one_of_the_two_rarest(
+    source: list[int], best: list[int], expected: tuple
+) -> None:
     assert rare(source, best, cutoff=10) == expected
 
 
@@ -86,7 +108,8 @@ def test_the_most_frequent_token_has_rank_0_and_of_equals_the_lower_id() -> None
     assert frequency_ranks(np.array([3, 1, 1, 2, 3, 3]), vocabulary=5).tolist() == [3, 1, 2, 0, 4]
 
 
-# Relative positions (section 5.1) and the diagonal of cross-attention, on argmaxes whose answers are known.
+# Relative positions (section 5.1) and the diagonal of cross-attention, on argmaxes whose answers
+# are known.
 
 
 def real(*lengths: int, size: int = 5) -> np.ndarray:
@@ -115,7 +138,9 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
             possible[offset + 6] += 1
             chance[offset + 6] += 1 / len(seen)
     counts = visible_counts(kind, origin, counted, keys, reach=6)
-    assert counts[0].tolist() == (possible.tolist() if kind != "cross" else [int(counted.sum())] * 13)
+    assert counts[0].tolist() == (
+        possible.tolist() if kind != "cross" else [int(counted.sum())] * 13
+    )
     assert counts[1].tolist() == pytest.approx(chance.tolist())
     assert float(chance.sum()) == pytest.approx(int(counted.sum()))
 

@@ -1,4 +1,5 @@
-"""The guide in docs/extending.md to a function of one's own, followed to the letter: the function counts everywhere."""
+"""The guide in docs/extending.md to a function of one's own, followed to the letter: the function
+counts everywhere."""
 
 import os
 import shutil
@@ -16,7 +17,11 @@ from test_constructed import constructed
 def test_heads(constructed, corpus):
     def mark(number, piece):
         pieces = [corpus.bpe.id_to_piece(token) for token in corpus.source_ids[number]]
-        marks = [place for place, text in enumerate(pieces) if text.strip("▁") and not any(map(str.isalnum, text))]
+        marks = [
+            place
+            for place, text in enumerate(pieces)
+            if text.strip("▁") and not any(map(str.isalnum, text))
+        ]
         return marks[-1:] or [piece]
 
     rows, report = constructed(encoder=[mark, lambda number, piece: [piece]])
@@ -41,10 +46,12 @@ OWN = [(2, 2), (3, 3)]  # heads
 
 
 def with_punctuation(heads):
-    own = [tuple(place) in OWN and kind == "encoder" for kind, *place in zip(heads["type"], heads["layer"], heads["head"])]
+    places = zip(heads["type"], heads["layer"], heads["head"])
+    own = [tuple(place) in OWN and kind == "encoder" for kind, *place in places]
     shares = np.where(own, 0.8, 0.125)
     functions = [names + ["punctuation"] * has for names, has in zip(heads["functions"], own)]
-    return heads.assign(punctuation=np.where(heads["type"] == "encoder", shares, np.nan), functions=functions)
+    shares = np.where(heads["type"] == "encoder", shares, np.nan)
+    return heads.assign(punctuation=shares, functions=functions)
 
 
 @pytest.fixture
@@ -57,9 +64,11 @@ def both(make):
 
     def tables(change):
         heads = change(make.heads())
-        kept = (heads["type"] != "encoder") | (heads["layer"] == 2)  # the survivors have one of the two
-        left = {"baseline": heads, "checkpoint/update5": heads, "pruned/encoder_lambda0.01": heads[kept]}
-        models = [make.model(), make.model("pruned/encoder_lambda0.01", [[0, 8, 0], [8] * 3, [8] * 3], loss=0.2)]
+        # the survivors have one of the two
+        kept = (heads["type"] != "encoder") | (heads["layer"] == 2)
+        pruned = "pruned/encoder_lambda0.01"
+        left = {"baseline": heads, "checkpoint/update5": heads, pruned: heads[kept]}
+        models = [make.model(), make.model(pruned, [[0, 8, 0], [8] * 3, [8] * 3], loss=0.2)]
         return make.tables(models={"a": models}, heads={"a": left}, **known)
 
     return tables(with_punctuation), tables(lambda heads: heads.assign(punctuation=0.125))
@@ -83,28 +92,39 @@ def test_figures_and_tables(both, make) -> None:
     assert (cells["names"] == "punctuation").sum() == 3  # two before pruning, one after it
     assert "punctuation" in make.texts(left.figure8_draw(cells))
     assert "punctuation" in make.texts(gates.pruning_draw(gates.pruning_numbers(with_it)))
-    assert len({look["facecolor"] for look in style.FUNCTIONS.values()}) == len(style.FUNCTIONS) == 5
+    colours = {look["facecolor"] for look in style.FUNCTIONS.values()}
+    assert len(colours) == len(style.FUNCTIONS) == 5
 
 
 def test_claims(both) -> None:
     claims = [judged([evidence_of(tables)]).set_index("claim") for tables in both]
-    heads, kept = ([each.loc[name] for each in claims] for name in ("relevance_functions", "functions_kept"))
+    names = "relevance_functions", "functions_kept"
+    heads, kept = ([each.loc[name] for each in claims] for name in names)
     assert heads[0]["n"] == heads[1]["n"] + 2
     assert kept[0]["value"] != kept[1]["value"]
 """
 
 
 def test_three_edits_suffice(tmp_path: Path) -> None:
-    """It is measured on real sentences, labelled, drawn, listed and judged; without its row, it is not."""
+    """It is measured on real sentences, labelled, drawn, listed and judged; without its row, it is
+    not."""
     for folder in ("src", "tests"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
     (tmp_path / "resources").symlink_to(ROOT / "resources")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    module, row = [block for block in blocks(ROOT / "docs" / "extending.md", "python") if "unctuation" in block]
+    module, row = [
+        block for block in blocks(ROOT / "docs" / "extending.md", "python") if "unctuation" in block
+    ]
     (tmp_path / module.splitlines()[0].removeprefix("# ")).write_text(module, encoding="utf-8")
     registry = tmp_path / "src/specialized_heads/heads/functions.py"
-    text = registry.read_text(encoding="utf-8").replace(")\nBY_NAME", f"    {row.strip()},\n)\nBY_NAME")
-    imported = "import numpy as np\n\nfrom specialized_heads.heads.punctuation import punctuation_hits\n"
+    text = registry.read_text(encoding="utf-8").replace(
+        ")\nBY_NAME", f"    {row.strip()},\n)\nBY_NAME"
+    )
+    imported = (
+        "import numpy as np\n\nfrom specialized_heads.heads.punctuation import punctuation_hits\n"
+    )
     registry.write_text(text.replace("import numpy as np\n", imported, 1), encoding="utf-8")
     for folder, test in (("heads", MEASURED), ("report", REPORTED)):
         (tmp_path / f"tests/{folder}/test_punctuation.py").write_text(test, encoding="utf-8")

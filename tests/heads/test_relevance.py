@@ -1,4 +1,5 @@
-"""Relevance: propagation equals loops over single neurons written from the papers, for every rule; averages; the stage."""
+"""Relevance: propagation equals loops over single neurons written from the papers, for every rule;
+averages; the stage."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,8 @@ def batch(data: TokenStore) -> Batch:
     return make_batch(data, np.arange(3))
 
 
-PRUNED = {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0], [0, 1]]}  # heads to keep in `tiny_model`
+# heads to keep in `tiny_model`
+PRUNED = {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0], [0, 1]]}
 RULES = {
     "z_plus": Rule("z_plus"),
     "halves": Rule("alpha_beta", alpha=0.5),
@@ -39,7 +41,8 @@ RULES = {
     "epsilon": Rule("epsilon", epsilon=0.05),
     "epsilon 0": Rule("epsilon"),
 }
-PUBLISHED = {"post_norm": True, "attention_bias": True, "activation": "swish", "output_bias": True}  # as MarianMT
+# as MarianMT
+PUBLISHED = {"post_norm": True, "attention_bias": True, "activation": "swish", "output_bias": True}
 
 
 Relevances = np.ndarray | float  # a number where all are alike
@@ -52,7 +55,9 @@ def all_steps(model: Transformer, batch: Batch, rule: Rule) -> Relevance:
     return result
 
 
-def whole(model: Transformer, data: TokenStore, *rules: str, predictions: int = 10**6, seed: int = 1):
+def whole(
+    model: Transformer, data: TokenStore, *rules: str, predictions: int = 10**6, seed: int = 1
+):
     """The averages over a set by each rule; of the only rule, if there is one."""
     averages = average_relevance(model, data, rules=rules, predictions=predictions, seed=seed)
     return averages if len(rules) > 1 else averages[rules[0]]
@@ -71,7 +76,8 @@ class NeuronByNeuron:
         c, rule = contributions, self.rule
         if rule.name == "epsilon":
             sign = 1 if c.sum() >= 0 else -1
-            absorbed = rule.epsilon / (abs(c.sum()) + rule.epsilon)  # by the stabiliser; returned by size
+            # by the stabiliser; returned by size
+            absorbed = rule.epsilon / (abs(c.sum()) + rule.epsilon)
             return c / (c.sum() + sign * rule.epsilon) + absorbed * np.abs(c) / np.abs(c).sum()
         positive, negative = np.where(c > 0, c, 0.0), np.where(c < 0, c, 0.0)
         least = ABSENT * np.abs(c).sum()
@@ -96,7 +102,9 @@ class NeuronByNeuron:
         a, b = self.activations[kind, layer, "residual"], self.activations[kind, layer, "update"]
         below, update = np.zeros_like(a), np.zeros_like(a)
         for place in np.ndindex(*a.shape):
-            below[place], update[place] = self.shares(np.array([a[place], b[place]])) * outputs[place]
+            below[place], update[place] = (
+                self.shares(np.array([a[place], b[place]])) * outputs[place]
+            )
         return below, update
 
     def feed_forward(self, kind: str, layer: int, outputs: np.ndarray) -> np.ndarray:
@@ -107,17 +115,24 @@ class NeuronByNeuron:
         hidden = self.product(self.activations[kind, layer, "hidden"], contract.weight, update)
         return below + self.product(self.activations[kind, layer, "input"], expand.weight, hidden)
 
-    def attention(self, module: MultiHeadAttention, update: np.ndarray) -> tuple[Relevances, Relevances]:
+    def attention(
+        self, module: MultiHeadAttention, update: np.ndarray
+    ) -> tuple[Relevances, Relevances]:
         """Relevance of the residual stream, and of the input of keys and values."""
         kind, layer, h, k = module.kind, module.layer, len(module.heads), module.head_width
         if not h:
             self.heads[kind, layer] = []
-            return update, 0.0  # a bias, which takes no share: its relevance stays where it came from
-        weights, values, context = (self.activations[kind, layer, name] for name in ("weights", "values", "context"))
+            # a bias, which takes no share: its relevance stays where it came from
+            return update, 0.0
+        weights, values, context = (
+            self.activations[kind, layer, name] for name in ("weights", "values", "context")
+        )
         memory = self.activations[kind, layer, "keys_input"]
         joined = context.transpose(1, 0, 2).reshape(len(update), h * k)
         outputs = self.product(joined, module.output, update)
-        self.heads[kind, layer] = [float(outputs[:, head * k : (head + 1) * k].sum()) for head in range(h)]
+        self.heads[kind, layer] = [
+            float(outputs[:, head * k : (head + 1) * k].sum()) for head in range(h)
+        ]
         of_values = np.zeros((len(memory), h * k))
         for head, t in np.ndindex(h, len(update)):
             allowed = range(t + 1 if kind == "decoder" else len(memory))
@@ -131,7 +146,11 @@ class NeuronByNeuron:
     def run(self, states: np.ndarray, step: int) -> float:
         """Fill `heads`; return the relevance that arrives at the embeddings."""
         table = self.model.output_embedding.detach().numpy()
-        bias = np.zeros(len(table)) if self.model.output_bias is None else self.model.output_bias.detach().numpy()
+        bias = (
+            np.zeros(len(table))
+            if self.model.output_bias is None
+            else self.model.output_bias.detach().numpy()
+        )
         best = int(np.argmax(table @ states[step] + bias))
         decoder = np.zeros_like(states)
         decoder[step] = self.shares(states[step] * table[best])
@@ -154,7 +173,9 @@ class NeuronByNeuron:
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("kept", [{}, PRUNED], ids=["all heads", "pruned"])
-def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule: Rule, options: dict) -> None:
+def test_every_head_and_step_equals_the_loops(
+    tiny_model, data, kept: dict, rule: Rule, options: dict
+) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -169,13 +190,17 @@ def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule
             left = expected.run(states, step)
             assert float(result.totals["encoder 1"][step]) == pytest.approx(left, rel=1e-9)
             for key, heads in expected.heads.items():
-                assert result.heads[key][step].tolist() == pytest.approx(heads, rel=1e-8, abs=1e-9), key
+                assert result.heads[key][step].tolist() == pytest.approx(
+                    heads, rel=1e-8, abs=1e-9
+                ), key
 
 
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
-def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dict, rule: str, options: dict) -> None:
+def test_relevance_is_conserved_from_level_to_level(
+    tiny_model, batch, kept: dict, rule: str, options: dict
+) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     result = all_steps(model, batch, RULES[rule])
@@ -186,7 +211,9 @@ def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dic
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
-def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Batch, rule: str) -> None:
+def test_a_head_that_contributes_nothing_has_no_relevance(
+    tiny_model, batch: Batch, rule: str
+) -> None:
     model = tiny_model()
     model.attentions("encoder")[0].output.data[:, :4] = 0.0
     model.attentions("cross")[1].value.data[4:] = 0.0
@@ -198,18 +225,23 @@ def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Bat
     assert of_cross[:, 0].abs().max() > 0.01
 
 
-# Relevance of a set: the mean over its steps, normalised layer by layer; its conservation and its stability.
+# Relevance of a set: the mean over its steps, normalised layer by layer; its conservation and its
+# stability.
 
 
 def leaking(*args, **kwargs) -> list[Relevance]:
     """Relevance, with totals that differ between steps."""
     results = propagate(*args, **kwargs)
     for result in results:
-        result.totals = {level: total + result.heads["cross", 0][:, 0] for level, total in result.totals.items()}
+        result.totals = {
+            level: total + result.heads["cross", 0][:, 0] for level, total in result.totals.items()
+        }
     return results
 
 
-@pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
+@pytest.mark.parametrize(
+    "floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"]
+)
 @pytest.mark.parametrize("rule", ["z_plus", "alpha_beta", "epsilon"])
 @pytest.mark.parametrize("tags", [(), (4,)], ids=["no tag", "a forced first token"])
 def test_relevance_of_a_set_is_the_mean_of_its_predictions(
@@ -219,7 +251,8 @@ def test_relevance_of_a_set_is_the_mean_of_its_predictions(
     monkeypatch.setattr(relevance, "propagate", leaking)
     model = tiny_model()
     model.keep_heads(PRUNED)
-    data = replace(data, tokens=replace(data.tokens, target_tags=tags))  # the first target tokens are tags then
+    # the first target tokens are tags then
+    data = replace(data, tokens=replace(data.tokens, target_tags=tags))
     result = whole(model, data, rule)
     steps: dict[tuple[str, int], list[np.ndarray]] = {key: [] for key in result.heads}
     deviations: dict[str, list[float]] = {level: [] for level in result.conservation}
@@ -229,34 +262,52 @@ def test_relevance_of_a_set_is_the_mean_of_its_predictions(
         where = {"rows": torch.zeros(last, dtype=torch.long), "positions": torch.arange(last)}
         [alone] = leaking(model, batch, rules=[Rule.named(rule)], **where)
         for key, heads in alone.heads.items():
-            normalised = [head / np.abs(head).sum() if len(head) else head for head in heads[len(tags) :].numpy()]
-            assert result.sums[key][row] == pytest.approx(np.sum(normalised, axis=0), rel=1e-3, abs=1e-5)
+            normalised = [
+                head / np.abs(head).sum() if len(head) else head
+                for head in heads[len(tags) :].numpy()
+            ]
+            assert result.sums[key][row] == pytest.approx(
+                np.sum(normalised, axis=0), rel=1e-3, abs=1e-5
+            )
             steps[key] += normalised
         for level, total in alone.totals.items():
             deviations[level] += (total[len(tags) :] - 1).abs().tolist()
     for key, mean in result.heads.items():
         assert mean == pytest.approx(np.mean(steps[key], axis=0), rel=1e-3, abs=1e-5)
-        # Of sentences with n steps and the sum s, as a ratio estimate: √(Σ (s - n mean)² · N / (N - 1)) / Σ n.
+        # Of sentences with n steps and the sum s, as a ratio estimate: √(Σ (s - n mean)² · N / (N -
+        # 1)) / Σ n.
         off = result.sums[key] - result.steps[:, None] * mean
-        assert result.errors[key] == pytest.approx(np.sqrt((off**2).sum(0) * 3 / 2) / result.steps.sum())
+        assert result.errors[key] == pytest.approx(
+            np.sqrt((off**2).sum(0) * 3 / 2) / result.steps.sum()
+        )
     assert result.heads["encoder", 1].shape == (0,)
     assert result.steps.tolist() == [3 - len(tags), 4 - len(tags), 2 - len(tags)]
     for level, values in deviations.items():
         assert result.conservation[level]["largest"] == pytest.approx(max(values), rel=1e-3)
-        assert result.conservation[level]["median"] == pytest.approx(sorted(values)[(len(values) - 1) // 2], rel=1e-3)
+        assert result.conservation[level]["median"] == pytest.approx(
+            sorted(values)[(len(values) - 1) // 2], rel=1e-3
+        )
 
 
-def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data: TokenStore) -> None:
+def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(
+    tiny_model, data: TokenStore
+) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "z_plus"):
         result = whole(model, data, rule)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
-        assert {kind: len(rows) for kind, rows in stability(result).items()} == {"encoder": 0, "decoder": 2, "cross": 0}
+        assert {kind: len(rows) for kind, rows in stability(result).items()} == {
+            "encoder": 0,
+            "decoder": 2,
+            "cross": 0,
+        }
 
 
-def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, monkeypatch) -> None:
+def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
+    tiny_model, data, monkeypatch
+) -> None:
     def broken(*args, **kwargs):
         results = propagate(*args, **kwargs)
         heads = results[0].heads["cross", 1].clone()
@@ -273,7 +324,12 @@ def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model
 def many(store) -> TokenStore:
     """60 sentences of 1 to 12 tokens on either side."""
     random = np.random.default_rng(1)
-    return store(*([random.integers(4, 20, random.integers(1, 13)).tolist() for _ in range(60)] for _ in range(2)))
+    return store(
+        *(
+            [random.integers(4, 20, random.integers(1, 13)).tolist() for _ in range(60)]
+            for _ in range(2)
+        )
+    )
 
 
 def test_drawn_steps_are_spread_over_sentences_and_positions(many: TokenStore) -> None:
@@ -290,13 +346,22 @@ def test_drawn_steps_are_spread_over_sentences_and_positions(many: TokenStore) -
     for seed in range(1000):
         hits[draw(steps, number=150, seed=seed)] += 1
     shares = hits[np.arange(steps.max()) < steps[:, None]] / 1000
-    assert shares == pytest.approx(np.full(steps.sum(), 150 / steps.sum()), abs=0.07)  # four standard errors
-    assert [part.tolist() for part in draw(np.array([1, 2]), number=3, seed=1)] == [[0, 1, 1], [0, 0, 1]]
+    # four standard errors
+    assert shares == pytest.approx(np.full(steps.sum(), 150 / steps.sum()), abs=0.07)
+    assert [part.tolist() for part in draw(np.array([1, 2]), number=3, seed=1)] == [
+        [0, 1, 1],
+        [0, 0, 1],
+    ]
 
 
-@pytest.mark.parametrize("floats", [1, 1_000, 1_000_000], ids=["step by step", "in pieces", "all at once"])
-def test_drawn_steps_have_the_relevance_that_they_have_alone(tiny_model, many, floats: int, monkeypatch) -> None:
-    """Batches of steps of many sentences, cut after the last one drawn, against one sentence at a time, by every rule."""
+@pytest.mark.parametrize(
+    "floats", [1, 1_000, 1_000_000], ids=["step by step", "in pieces", "all at once"]
+)
+def test_drawn_steps_have_the_relevance_that_they_have_alone(
+    tiny_model, many, floats: int, monkeypatch
+) -> None:
+    """Batches of steps of many sentences, cut after the last one drawn, against one sentence at a
+    time, by every rule."""
     monkeypatch.setattr(relevance, "BATCH_FLOATS", floats)
     model, rules = tiny_model(), ["z_plus", "alpha_beta", "epsilon"]
     averages = whole(model, many, *rules, predictions=150)
@@ -317,7 +382,10 @@ def test_the_error_is_the_spread_over_other_sentences(tiny_model, store) -> None
     random, model = np.random.default_rng(2), tiny_model()
     means, errors = [], []
     for seed in range(60):
-        text = ([random.integers(4, 20, random.integers(1, 9)).tolist() for _ in range(40)] for _ in range(2))
+        text = (
+            [random.integers(4, 20, random.integers(1, 9)).tolist() for _ in range(40)]
+            for _ in range(2)
+        )
         result = whole(model, store(*text), "z_plus", predictions=60, seed=seed)
         means.append(result.heads["encoder", 0][0])
         errors.append(result.errors["encoder", 0][0])
@@ -330,7 +398,8 @@ def test_a_single_sentence_has_no_error(tiny_model, data: TokenStore) -> None:
 
 @pytest.fixture
 def planted() -> Average:
-    """100 sentences of 1 to 9 steps: encoder layer 1 has clear ranks, layer 2 noise alone, layer 3 a single head."""
+    """100 sentences of 1 to 9 steps: encoder layer 1 has clear ranks, layer 2 noise alone, layer 3
+    a single head."""
     random = np.random.default_rng(1)
     steps = random.integers(1, 10, 100)
     noise = random.standard_normal((2, 100, 8))
@@ -351,7 +420,9 @@ def test_stability_is_judged_within_layers(planted: Average) -> None:
 
 def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
     """With two sentences every split is the same, so the share can be checked by hand."""
-    two = Average({}, {}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {})
+    two = Average(
+        {}, {}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {}
+    )
     for layer, row in enumerate(stability(two)["encoder"]):
         first, second = two.sums["encoder", layer]
         assert row["top_head"] == float(first.argmax() == second.argmax())
@@ -361,10 +432,14 @@ def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
 
 
 @pytest.mark.parametrize("kept", [PRUNED, {kind: [[], []] for kind in KINDS}])
-def test_the_table_has_every_head_and_every_rule(tiny_model, token_file, call, tmp_path: Path, kept: dict) -> None:
+def test_the_table_has_every_head_and_every_rule(
+    tiny_model, token_file, call, tmp_path: Path, kept: dict
+) -> None:
     model, rules = tiny_model(), ["z_plus", "epsilon", "alpha_beta"]
     model.keep_heads(kept)
-    weights, output, described = (tmp_path / name for name in ("model.safetensors", "table.parquet", "report.json"))
+    weights, output, described = (
+        tmp_path / name for name in ("model.safetensors", "table.parquet", "report.json")
+    )
     dev = token_file("dev", [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
     save(model, weights, training={})
     settings = {"rules": rules, "predictions": 7, "seed": 3, "device": "cpu"}
@@ -372,7 +447,9 @@ def test_the_table_has_every_head_and_every_rule(tiny_model, token_file, call, t
     table, report = pq.read_table(output), read_json(described)
     columns = [name for rule in rules for name in (rule, f"{rule}_error")]
     assert table.column_names == ["type", "layer", "head", *columns]
-    numbers = [(a.kind, a.layer + 1, head + 1) for a in model.attentions(*KINDS) for head in a.heads]
+    numbers = [
+        (a.kind, a.layer + 1, head + 1) for a in model.attentions(*KINDS) for head in a.heads
+    ]
     assert [(row["type"], row["layer"], row["head"]) for row in table.to_pylist()] == numbers
     average = whole(model, load_tokens(dev), "alpha_beta", predictions=7, seed=3)
     for column, values in (("alpha_beta", average.heads), ("alpha_beta_error", average.errors)):

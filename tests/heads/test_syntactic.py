@@ -1,4 +1,5 @@
-"""From attention between pieces to accuracy on arcs, on cases whose answers are known (section 5.2)."""
+"""From attention between pieces to accuracy on arcs, on cases whose answers are known
+(section 5.2)."""
 
 import itertools
 
@@ -6,7 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.heads.syntactic import Sentence, arc_hits, bootstrap_intervals, word_attention
+from specialized_heads.heads.syntactic import (
+    Sentence,
+    arc_hits,
+    bootstrap_intervals,
+    word_attention,
+)
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 # Three words: pieces 0; 1 and 2; 3. Piece 4 is EOS.
@@ -18,7 +24,9 @@ PIECES = [
     [0.0, 0.0, 0.0, 0.1, 0.9],
     [0.2, 0.2, 0.2, 0.2, 0.2],
 ]
-OFFSETS = dict(zip(itertools.product(("nsubj", "obj", "amod"), DIRECTIONS), (-1, 1, 1, -2, None, None)))
+OFFSETS = dict(
+    zip(itertools.product(("nsubj", "obj", "amod"), DIRECTIONS), (-1, 1, 1, -2, None, None))
+)
 
 
 def whole(words: list[list[int]], arcs: list[Arc] | None = None) -> Sentence:
@@ -43,7 +51,11 @@ def test_of_words_with_the_same_pieces_either_is_right() -> None:
     weights = torch.zeros(1, 1, 5, 5)
     weights[..., 1] = 0.4
     weights[..., 2] = weights[..., 3] = 0.15
-    arcs = [Arc("case", head=3, dependent=1), Arc("det", head=3, dependent=2), Arc("nmod", head=0, dependent=3)]
+    arcs = [
+        Arc("case", head=3, dependent=1),
+        Arc("det", head=3, dependent=2),
+        Arc("nmod", head=0, dependent=3),
+    ]
     offsets = dict.fromkeys(itertools.product(("case", "det", "nmod"), DIRECTIONS))
     sentences = [whole([[0], [1], [1], [2, 3]], arcs)]  # "de" and "le" of "du" are piece 1
     hits = arc_hits(word_attention(weights, sentences), sentences, offsets)[0]
@@ -55,9 +67,15 @@ def test_arcs_that_are_hit() -> None:
     attention = torch.zeros(2, 2, 3, 3)
     attention[:, 0, [0, 1, 2], [1, 2, 2]] = 1.0
     attention[:, 1, [0, 1, 2], [2, 0, 1]] = 1.0
-    arcs = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
+    arcs = [
+        Arc("nsubj", head=1, dependent=0),
+        Arc("obj", head=1, dependent=2),
+        Arc("punct", head=1, dependent=2),
+    ]
     arcs += [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
-    hits, fixed, counts = arc_hits(attention, [whole([[0], [1], [2]], own) for own in (arcs, [])], OFFSETS)
+    hits, fixed, counts = arc_hits(
+        attention, [whole([[0], [1], [2]], own) for own in (arcs, [])], OFFSETS
+    )
     assert counts.tolist() == [[[1, 1], [1, 1], [2, 2]], [[0, 0]] * 3]
     assert hits[0, 0].tolist() == [[0, 1], [1, 0], [1, 1]]  # head to dependent, dependent to head
     assert hits[0, 1].tolist() == [[1, 0], [0, 1], [1, 1]]
@@ -74,7 +92,15 @@ def test_bootstrap_intervals() -> None:
     fixed = random.binomial(arcs, 0.4)
     scores = bootstrap_intervals(hits, fixed, arcs, seed=1)
     accuracy, low, high, baseline, margin, margin_low, margin_high = scores.values()
-    assert list(scores) == ["", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high"]
+    assert list(scores) == [
+        "",
+        "_low",
+        "_high",
+        "_baseline",
+        "_margin",
+        "_margin_low",
+        "_margin_high",
+    ]
     assert accuracy.shape == low.shape == high.shape == (2, 3, 2)
     assert accuracy[1, 0, 1] == hits[:, 1, 0, 1].sum() / arcs[:, 0, 1].sum()
     real = (slice(None), slice(0, 2))
@@ -92,7 +118,8 @@ def test_bootstrap_intervals() -> None:
 
 
 def test_margins_are_paired() -> None:
-    """A head that is right wherever the fixed offset is, and on twelve arcs more: only these are uncertain."""
+    """A head that is right wherever the fixed offset is, and on twelve arcs more: only these are
+    uncertain."""
     random = np.random.default_rng(1)
     fixed = random.integers(0, 2, (200, 1, 2))
     hits = fixed[:, None].copy()
@@ -101,7 +128,8 @@ def test_margins_are_paired() -> None:
     scores = bootstrap_intervals(hits, fixed, np.ones_like(fixed), seed=1)
     assert scores["_margin"][0, 0].tolist() == [pytest.approx(0.06), 0.0]
     assert scores["_margin_low"][0, 0, 0] > 0.02 and scores["_margin_high"][0, 0, 0] < 0.1
-    assert scores["_low"][0, 0, 0] < fixed[:, 0, 0].mean()  # its own interval holds the fixed offset
+    # its own interval holds the fixed offset
+    assert scores["_low"][0, 0, 0] < fixed[:, 0, 0].mean()
     assert (scores["_margin_low"][0, 0, 1], scores["_margin_high"][0, 0, 1]) == (0.0, 0.0)
 
 
@@ -112,9 +140,14 @@ def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int)
     scores = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, seed=1)
     wilson = 1.96**2 / (40 + 1.96**2)
     low, high = (1 - wilson, 1.0) if right else (0.0, wilson)
-    assert scores["_low"] == pytest.approx(low, abs=1e-4) and scores["_high"] == pytest.approx(high, abs=1e-4)
+    assert scores["_low"] == pytest.approx(low, abs=1e-4) and scores["_high"] == pytest.approx(
+        high, abs=1e-4
+    )
     swing = np.sqrt(0.25 * 0.75 / 40) * 1.96  # of the fixed offset
-    below, above = scores["_margin"] - scores["_margin_low"], scores["_margin_high"] - scores["_margin"]
+    below, above = (
+        scores["_margin"] - scores["_margin_low"],
+        scores["_margin_high"] - scores["_margin"],
+    )
     wide, narrow = (below, above) if right else (above, below)
     assert wide == pytest.approx(np.hypot(swing, wilson), rel=0.15)
     assert narrow == pytest.approx(swing, rel=0.25)
@@ -134,4 +167,5 @@ def test_bootstrap_of_a_relation_in_one_sentence_only() -> None:
     hits, arcs = np.zeros((5, 1, 1, 2), dtype=int), np.zeros((5, 1, 2), dtype=int)
     hits[2], arcs[2] = 1, 2
     scores = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, seed=1)
-    assert all((scores[end] == 0.5).all() for end in ("", "_low", "_high"))  # resamples without it do not count
+    # resamples without it do not count
+    assert all((scores[end] == 0.5).all() for end in ("", "_low", "_high"))

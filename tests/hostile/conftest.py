@@ -1,4 +1,5 @@
-"""Run stages on hostile input as a user would; check that each ends in one helpful line and leaves nothing behind."""
+"""Run stages on hostile input as a user would; check that each ends in one helpful line and leaves
+nothing behind."""
 
 import sys
 from collections.abc import Callable
@@ -21,7 +22,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
     """`run("parsing.relations", "--settings", ...)`: the exit status of a stage, and its stderr."""
 
     def command(module: str, *arguments: str) -> tuple[int, str]:
@@ -41,7 +44,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def refused(folder: Path, tmp_path: Path) -> Callable[..., None]:
-    """`refused(outcome, "pairs.tsv: line 2")`: exit status 2 and one error line with all this; no output, no payload."""
+    """`refused(outcome, "pairs.tsv: line 2")`: exit status 2 and one error line with all this; no
+    output, no payload."""
 
     def check(outcome: tuple[int, str], *said: str) -> None:
         status, printed = outcome
@@ -52,6 +56,8 @@ def refused(folder: Path, tmp_path: Path) -> Callable[..., None]:
             assert words in line
         assert len(line) < 1000 and line.isprintable()
         assert list(tmp_path.iterdir()) == [folder]
-        assert not [path for path in folder.rglob("*") if path.name == PAYLOAD or path.match("out/*")]
+        assert not [
+            path for path in folder.rglob("*") if path.name == PAYLOAD or path.match("out/*")
+        ]
 
     return check

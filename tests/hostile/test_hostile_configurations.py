@@ -1,4 +1,5 @@
-"""Hostile configurations, given to the command that checks them, and some to Snakemake as a user would start it."""
+"""Hostile configurations, given to the command that checks them, and some to Snakemake as a user
+would start it."""
 
 import re
 from pathlib import Path
@@ -39,23 +40,58 @@ CONFIGURATIONS = {  # the content, and the file, place and key that the message 
     "list": (b"- experiment\n- corpora\n", "my.yaml: holds a list"),
     "latin_1": (with_("# caf\n").replace(b"caf", b"caf\xe9"), "my.yaml: line 8: not UTF-8"),
     "tab": (with_("training:\n\tupdates: 5\n"), "my.yaml: line 9, column 1: not YAML", "tabs"),
-    "key_twice": (with_("experiment: other\n"), "my.yaml: line 8: duplicate key experiment, first on line 1"),
-    "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: duplicate key title"),
+    "key_twice": (
+        with_("experiment: other\n"),
+        "my.yaml: line 8: duplicate key experiment, first on line 1",
+    ),
+    "key_twice_deep_inside": (
+        instead("title: One", "title: One\n    title: Two"),
+        "line 5: duplicate key title",
+    ),
     "octal": (with_("seeds: [1, 0100]\n"), "my.yaml: line 8: YAML reads 0100 as another number"),
     "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),
-    "alias_of_itself": (with_("seeds: &s [1, *s]\n"), "my.yaml: line 8, column 8: not YAML", "alias"),
+    "alias_of_itself": (
+        with_("seeds: &s [1, *s]\n"),
+        "my.yaml: line 8, column 8: not YAML",
+        "alias",
+    ),
     "nested_deeply": (b"[" * 50_000, "my.yaml: nested too deeply"),
     "large": (b"#" * 2_000_000, "my.yaml: 2000000 bytes"),
-    "tag_that_runs_a_command": (with_(f"device: {PYTHON}\n"), "my.yaml: line 8, column 9: not YAML", "tag"),
+    "tag_that_runs_a_command": (
+        with_(f"device: {PYTHON}\n"),
+        "my.yaml: line 8, column 9: not YAML",
+        "tag",
+    ),
     "template_that_runs_python": (with_(YTE), "my.yaml: __use_yte__"),
     "section_that_is_a_list": (with_("training: [updates]\n"), "my.yaml: line 8: training: "),
-    "true_for_a_number": (with_("training: {updates: yes}\n"), "my.yaml: line 8: training: updates must not be true"),
-    "norwegian": (instead("language: fr", "language: no"), "target_language must not be false", "unquoted"),
-    "number_of_thirty_digits": (with_(f"training: {{updates: {10**30}}}\n"), "updates: a number is too large"),
-    "corpus_that_runs_a_command": (instead("first:", '"$(touch payload)":'), "'$(touch payload)'", "a folder"),
-    "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is reserved"),
+    "true_for_a_number": (
+        with_("training: {updates: yes}\n"),
+        "my.yaml: line 8: training: updates must not be true",
+    ),
+    "norwegian": (
+        instead("language: fr", "language: no"),
+        "target_language must not be false",
+        "unquoted",
+    ),
+    "number_of_thirty_digits": (
+        with_(f"training: {{updates: {10**30}}}\n"),
+        "updates: a number is too large",
+    ),
+    "corpus_that_runs_a_command": (
+        instead("first:", '"$(touch payload)":'),
+        "'$(touch payload)'",
+        "a folder",
+    ),
+    "corpus_in_the_place_of_figures": (
+        instead("first:", "figures:"),
+        "corpora.figures: ",
+        "is reserved",
+    ),
     "path_with_a_wildcard": (instead("pairs.tsv", "'{seed}.tsv'"), "corpora.first.source.path: "),
-    "embedded_text_that_leads_out": (instead("local, path: pairs.tsv", "embedded, name: ../../etc"), "source.name: "),
+    "embedded_text_that_leads_out": (
+        instead("local, path: pairs.tsv", "embedded, name: ../../etc"),
+        "source.name: ",
+    ),
 }
 
 
@@ -67,7 +103,9 @@ def test_configurations(run, refused, folder: Path, name: str) -> None:
 
 
 def test_no_corpus_takes_the_name_of_another_folder_of_results() -> None:
-    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    rules = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "workflow" / "rules").glob("*.smk")
+    )
     named = set(re.findall(r"results/\{+experiment\}+/(\w+)/", rules))
     assert named | {"figures", "tables"} == set(FOLDERS)  # one rule makes the files in these two
 
@@ -79,7 +117,9 @@ def test_no_configuration_to_check(run, refused, folder: Path) -> None:
 
 def snakemake(folder: Path, *arguments: str) -> Run:
     """Run the workflow in a folder of the user."""
-    return ended(start(folder, "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments, **PIPED))
+    return ended(
+        start(folder, "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments, **PIPED)
+    )
 
 
 def test_a_hostile_configuration_through_snakemake(folder: Path) -> None:
@@ -92,7 +132,10 @@ def test_a_hostile_configuration_through_snakemake(folder: Path) -> None:
     assert all(words in line for words in expected)
     (folder / "my.yaml").write_bytes(CONFIGURATIONS["tag_that_runs_a_command"][0])
     # Snakemake refuses what it cannot read with its own words.
-    assert "not valid JSON or YAML" in snakemake(folder, "--dry-run", "--configfile", "my.yaml").printed
+    assert (
+        "not valid JSON or YAML"
+        in snakemake(folder, "--dry-run", "--configfile", "my.yaml").printed
+    )
     assert {path.name for path in folder.iterdir()} <= {"my.yaml", ".snakemake"}
 
 
@@ -108,7 +151,10 @@ def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -
 def test_a_mistake_in_an_option_is_not_blamed_on_the_file_alone(folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml", "--config", "trainning=3")
-    assert "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training" in done.printed
+    assert (
+        "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training"
+        in done.printed
+    )
 
 
 PATHS = [

@@ -1,4 +1,5 @@
-"""Hostile token files, models of parsers and parses: every one ends in one line, and no payload runs."""
+"""Hostile token files, models of parsers and parses: every one ends in one line, and no payload
+runs."""
 
 import json
 import pickle
@@ -23,7 +24,10 @@ def test_a_pickle_for_tokens(folder: Path) -> None:
 
 
 TEXT = "Dogs see cats ."
-STANZA = {"en": {"tokenize": {"x": {"md5": ""}}, "packages": {"default": {"tokenize": "x"}}}, "url": ""}
+STANZA = {
+    "en": {"tokenize": {"x": {"md5": ""}}, "packages": {"default": {"tokenize": "x"}}},
+    "url": "",
+}
 
 
 def test_a_pickle_for_a_model_of_a_parser(run, refused, folder: Path) -> None:
@@ -32,7 +36,13 @@ def test_a_pickle_for_a_model_of_a_parser(run, refused, folder: Path) -> None:
     (folder / "models/resources.json").write_text(json.dumps(STANZA))
     (folder / "models/en/tokenize/x.pt").write_bytes(pickle.dumps(Payload(), protocol=2))
     write_pairs(folder / "analysis.parquet", Pairs([TEXT], ["–"], ["1"]))
-    settings = {"engine": "stanza", "path": None, "directory": "models", "package": "default", "language": "en"}
+    settings = {
+        "engine": "stanza",
+        "path": None,
+        "directory": "models",
+        "package": "default",
+        "language": "en",
+    }
     files = ["--text", "analysis.parquet", "--output", "out/p.parquet", "--report", "out/p.json"]
     outcome = run("parsing.parse", "--settings", json.dumps(settings), *files)
     refused(outcome, "no Stanza models for 'en'", "Weights only load failed")

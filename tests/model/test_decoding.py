@@ -50,13 +50,16 @@ def model(request: pytest.FixtureRequest, tiny_model) -> Transformer:
 def test_beam_search_equals_the_plain_one(model: Transformer, tiny_model, beam: int) -> None:
     for searched in (model, tiny_model(seed=5)):
         searched.output_embedding *= 0.7
-        searched.output_embedding[PAD] = 2 * searched.output_embedding[4]  # likely, but never in an output
+        # likely, but never in an output
+        searched.output_embedding[PAD] = 2 * searched.output_embedding[4]
         outputs = translate(searched, SOURCES, beam=beam, max_length_ratio=1.5)
         for source, output in zip(SOURCES, outputs, strict=True):
             assert output == plain_beam_search(searched, source, beam=beam)
 
 
-def test_outputs_do_not_depend_on_the_threads(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_do_not_depend_on_the_threads(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = translate(model, SOURCES, **SETTINGS)
     monkeypatch.setattr(decoding, "in_batches", partial(in_batches, tokens=7))  # several batches
     for threads in (1, 3):

@@ -34,14 +34,16 @@ torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{inde
 torch.cuda.set_device = lambda index: None
 from specialized_heads.training.parallel import distributed
 with distributed("auto", state=Path(os.environ["STATE"])) as (context, device):
-    print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)  # in one piece: both write at once
+    # in one piece: both write at once
+    print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)
     dist.barrier()
 """
 
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Callable[[str], int]:
-    """`hold("a")`: lock this device as another process would; the descriptor that holds the lock until it is closed."""
+    """`hold("a")`: lock this device as another process would; the descriptor that holds the lock
+    until it is closed."""
 
     def take(name: str) -> int:
         descriptor = os.open(tmp_path / f"specialized_heads-{name}.lock", os.O_RDONLY | os.O_CREAT)
@@ -51,7 +53,9 @@ def hold(tmp_path: Path) -> Callable[[str], int]:
     return take
 
 
-def test_a_device_is_taken_when_the_process_that_holds_it_ends(hold, tmp_path: Path, monkeypatch, caplog) -> None:
+def test_a_device_is_taken_when_the_process_that_holds_it_ends(
+    hold, tmp_path: Path, monkeypatch, caplog
+) -> None:
     other = hold("a")
     monkeypatch.setattr(devices.time, "sleep", lambda _: os.close(other))
     with caplog.at_level("INFO"):
@@ -65,7 +69,9 @@ def test_the_same_device_under_another_index_is_still_taken(tmp_path: Path) -> N
     assert lock(["b", "a", "c"], 1, folder=tmp_path) == [2]
 
 
-def test_a_process_that_cannot_have_all_that_it_needs_keeps_none(hold, tmp_path: Path, monkeypatch) -> None:
+def test_a_process_that_cannot_have_all_that_it_needs_keeps_none(
+    hold, tmp_path: Path, monkeypatch
+) -> None:
     other = hold("a")
 
     def while_it_waits(_: float) -> None:
@@ -86,7 +92,9 @@ def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two GPUs, as torch tells of them, and locks in a folder of the test."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=f"gpu{index}"))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=f"gpu{index}")
+    )
     monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
     monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -112,14 +120,19 @@ def test_attention_on_a_gpu_is_not_planned_anew_for_every_shape(gpus) -> None:
     assert torch.backends.cuda.mem_efficient_sdp_enabled()
 
 
-def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_slurm_job_the_visible_gpus_are_its_own(
+    gpus, hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hold("gpu0"), hold("gpu1")  # by processes outside of the job, which cannot compute on them
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert take_gpus(2) == [0, 1]
 
 
-def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs, were it only one."""
+def test_jobs_within_one_slurm_allocation_share_its_gpus(
+    gpus, hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs,
+    were it only one."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     other = hold("7-gpu0")
     assert choose_device("cuda") == torch.device("cuda", 1)
@@ -131,7 +144,9 @@ def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch
 
 
 def test_more_processes_than_gpus(gpus) -> None:
-    with pytest.raises(UserError, match="3 processes need a GPU each, but torch sees 2; give the job gpu=2"):
+    with pytest.raises(
+        UserError, match="3 processes need a GPU each, but torch sees 2; give the job gpu=2"
+    ):
         take_gpus(3)
 
 
@@ -142,7 +157,9 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_device("cuda")
 
 
-def test_a_gpu_that_cuda_cannot_start_is_named_once_and_the_run_goes_on(monkeypatch, caplog, make_environment) -> None:
+def test_a_gpu_that_cuda_cannot_start_is_named_once_and_the_run_goes_on(
+    monkeypatch, caplog, make_environment
+) -> None:
     """An old driver: NVML counts the GPU, CUDA does not start."""
 
     def fail(index: int) -> None:
@@ -166,24 +183,38 @@ def make_environment() -> Callable[[], dict[str, str]]:
     """The table of the environment, as a dictionary."""
 
     def values() -> dict[str, str]:
-        rows = provenance.environment_numbers(Tables(*[pd.DataFrame()] * 5), engines=[], device="auto")
+        rows = provenance.environment_numbers(
+            Tables(*[pd.DataFrame()] * 5), engines=[], device="auto"
+        )
         return dict(zip(rows["name"], rows["value"], strict=True))
 
     return values
 
 
-def test_the_environment_is_described_where_linux_is_not(monkeypatch, tmp_path: Path, make_environment) -> None:
+def test_the_environment_is_described_where_linux_is_not(
+    monkeypatch, tmp_path: Path, make_environment
+) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(provenance, "PROCESSOR", tmp_path / "no cpuinfo")
     found = make_environment()
-    assert found["processor"] == platform.machine() and found["processors of this job"] == str(os.cpu_count())
+    assert found["processor"] == platform.machine() and found["processors of this job"] == str(
+        os.cpu_count()
+    )
 
 
 def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
     hold("gpu0")
     script = tmp_path / "share.py"
     script.write_text(TEAM, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        str(script),
+    ]
     variables = ENVIRONMENT | {"TMPDIR": str(tmp_path), "STATE": str(tmp_path / "state")}
     variables.pop("SLURM_JOB_ID", None)
     found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
@@ -209,14 +240,30 @@ with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
 def test_a_process_that_fails_ends_those_that_train_with_it(tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
     script.write_text(FAILING, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        str(script),
+    ]
     variables = ENVIRONMENT | {"STATE": str(tmp_path / "state")}
-    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
-    assert found.returncode != 0 and "error: the disk is full; free some space and run again" in found.stderr
+    found = subprocess.run(
+        command, env=variables, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (
+        found.returncode != 0
+        and "error: the disk is full; free some space and run again" in found.stderr
+    )
 
 
-def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(gpus, hold, monkeypatch, tmp_path) -> None:
-    """The orphan stops at its next look at the folder, and frees the GPU; the state is still there to resume from."""
+def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
+    gpus, hold, monkeypatch, tmp_path
+) -> None:
+    """The orphan stops at its next look at the folder, and frees the GPU; the state is still there
+    to resume from."""
     folder, waited = tmp_path / "seed1.state", []
     monkeypatch.setattr(state, "_this_process", lambda: "the orphan")
     state.claim(folder)
@@ -226,7 +273,10 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(gpu
     def orphan_looks(seconds: float) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(state, "_this_process", lambda: "the orphan")
-            with pytest.raises(UserError, match="another process has taken over"), state.finishing(folder):
+            with (
+                pytest.raises(UserError, match="another process has taken over"),
+                state.finishing(folder),
+            ):
                 pass
         waited.append([os.close(descriptor) for descriptor in orphan])
 
@@ -249,7 +299,9 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(gpu
         ("model name\t: bf16\nflags\t\t: fpu avx avx2 avx512f\n", "", False),
     ],
 )
-def test_bf16_is_used_where_there_are_instructions_for_it(lines, limit, found: bool, tmp_path, monkeypatch) -> None:
+def test_bf16_is_used_where_there_are_instructions_for_it(
+    lines, limit, found: bool, tmp_path, monkeypatch
+) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     (tmp_path / "cpuinfo").write_text(lines)
     monkeypatch.setattr(devices, "PROCESSOR", tmp_path / "cpuinfo")

@@ -15,7 +15,9 @@ from specialized_heads.model.functional import cross_entropy, dropout, dropout_s
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(rate: float, dtype: torch.dtype) -> None:
+def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(
+    rate: float, dtype: torch.dtype
+) -> None:
     torch.manual_seed(1)
     x = torch.full((400, 501), 2.0, dtype=dtype)
     y = dropout(x, rate, training=True)
@@ -88,14 +90,20 @@ def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(
     "rows, smoothing, size", [(7, 0.0, 1), (7, 0.1, 1), (40, 0.1, 1), (512, 0.1, 1), (7, 0.1, 300)]
 )
-def test_cross_entropy_equals_that_of_the_library(problem, rows, smoothing: float, size: float, monkeypatch) -> None:
+def test_cross_entropy_equals_that_of_the_library(
+    problem, rows, smoothing: float, size: float, monkeypatch
+) -> None:
     monkeypatch.setattr(functional, "LOSS_ROWS", rows)
     states, table, labels = problem
     bias = torch.linspace(-1, 1, len(table))
-    ours, theirs = ([each.clone().requires_grad_() for each in (size * states, table, bias)] for _ in range(2))
+    ours, theirs = (
+        [each.clone().requires_grad_() for each in (size * states, table, bias)] for _ in range(2)
+    )
     loss = cross_entropy(*ours[:2], labels, bias=ours[2], smoothing=smoothing, ignore=0)
     logits = theirs[0] @ theirs[1].T + theirs[2]
-    expected = F.cross_entropy(logits, labels, label_smoothing=smoothing, ignore_index=0, reduction="sum")
+    expected = F.cross_entropy(
+        logits, labels, label_smoothing=smoothing, ignore_index=0, reduction="sum"
+    )
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     (loss / 3).backward()
     (expected / 3).backward()
@@ -129,13 +137,24 @@ def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypa
     monkeypatch.setattr(functional, "GPU_LOGITS", 1000)
     monkeypatch.setattr(functional, "LOSS_ROWS", 4)
     labels = torch.zeros(40, dtype=torch.long)
-    functional.cross_entropy(torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1)
+    functional.cross_entropy(
+        torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1
+    )
     assert blocks == [rows] * (40 // rows)
 
 
-@pytest.mark.parametrize(("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
-def test_waiting_threads_sleep_unless_the_user_says_otherwise(given: dict[str, str], expected: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | given
-    said = "import os, sys, specialized_heads; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")]
+)
+def test_waiting_threads_sleep_unless_the_user_says_otherwise(
+    given: dict[str, str], expected: str
+) -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
+    } | given
+    said = (
+        "import os, sys, specialized_heads; print(os.environ['OMP_WAIT_POLICY'], 'torch' in "
+        "sys.modules)"
+    )
     printed = subprocess.check_output([sys.executable, "-c", said], env=environment, text=True)
     assert printed.split() == [expected, "False"]

@@ -1,11 +1,19 @@
-"""Hard Concrete gates against their closed form (section 6.1): distribution, penalty, decision, gradient, noise."""
+"""Hard Concrete gates against their closed form (section 6.1): distribution, penalty, decision,
+gradient, noise."""
 
 import math
 
 import pytest
 import torch
 
-from specialized_heads.model.gates import EPSILON, HardConcrete, draw, hard, probability_open, sample
+from specialized_heads.model.gates import (
+    EPSILON,
+    HardConcrete,
+    draw,
+    hard,
+    probability_open,
+    sample,
+)
 
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the paper's
 
@@ -22,7 +30,9 @@ def probability_below(x: float, log_alpha: float) -> float:
 
 @pytest.mark.parametrize("log_alpha", [-3.0, -0.7, 0.0, 0.4, 2.0])
 def test_sampled_distribution_is_the_closed_form(log_alpha: float) -> None:
-    uniform = torch.rand(400_000, generator=torch.Generator().manual_seed(3)).clamp(EPSILON, 1 - EPSILON)
+    uniform = torch.rand(400_000, generator=torch.Generator().manual_seed(3)).clamp(
+        EPSILON, 1 - EPSILON
+    )
     gates = sample(torch.full_like(uniform, log_alpha), uniform)
     assert gates.min() >= 0
     assert gates.max() <= 1
@@ -30,7 +40,9 @@ def test_sampled_distribution_is_the_closed_form(log_alpha: float) -> None:
     assert shut == pytest.approx(probability_below(0.0, log_alpha), abs=0.003)
     assert full_open == pytest.approx(1 - probability_below(1.0, log_alpha), abs=0.003)
     for x in (0.1, 0.3, 0.5, 0.9):
-        assert float((gates <= x).double().mean()) == pytest.approx(probability_below(x, log_alpha), abs=0.003)
+        assert float((gates <= x).double().mean()) == pytest.approx(
+            probability_below(x, log_alpha), abs=0.003
+        )
 
 
 def test_penalty_is_the_probability_that_a_head_is_not_zero() -> None:

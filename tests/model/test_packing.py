@@ -1,4 +1,5 @@
-"""Training without padding: losses and gradients of padded batches, and filler that takes no part."""
+"""Training without padding: losses and gradients of padded batches, and filler that takes no
+part."""
 
 from dataclasses import replace
 
@@ -13,21 +14,34 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch, make_batch
 from specialized_heads.training.objective import Translation
 
-LENGTHS = [(1, 2), (3, 1), (7, 20), (7, 6), (2, 18), (19, 3)]  # on both sides of 16 keys, where the softmax changes
-PUBLISHED = {"post_norm": True, "attention_bias": True, "output_bias": True, "tied": "output", "position_start": 2}
+# on both sides of 16 keys, where the softmax changes
+LENGTHS = [(1, 2), (3, 1), (7, 20), (7, 6), (2, 18), (19, 3)]
+PUBLISHED = {
+    "post_norm": True,
+    "attention_bias": True,
+    "output_bias": True,
+    "tied": "output",
+    "position_start": 2,
+}
 
 
 @pytest.fixture
 def batch(store) -> Batch:
     random = np.random.default_rng(5)
     sides = zip(*LENGTHS, strict=True)
-    sources, targets = ([random.integers(4, 20, length).tolist() for length in side] for side in sides)
+    sources, targets = (
+        [random.integers(4, 20, length).tolist() for length in side] for side in sides
+    )
     return make_batch(store(sources, targets), np.arange(len(LENGTHS)))
 
 
 def loss_and_gradients(model: Transformer, batch: Batch) -> list[torch.Tensor]:
     loss = Translation().loss(model, batch, label_smoothing=0.1)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.numel()]
+    trained = [
+        parameter
+        for parameter in model.parameters()
+        if parameter.requires_grad and parameter.numel()
+    ]
     return [loss.detach(), *torch.autograd.grad(loss, trained, materialize_grads=True)]
 
 
@@ -36,7 +50,8 @@ def assert_packing_changes_nothing(model: Transformer, batch: Batch) -> None:
     packed = loss_and_gradients(model, batch)
     model.packs = lambda: False
     for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)  # the loss is summed in float32
+        # the loss is summed in float32
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
 def pruned(model: Transformer) -> None:
@@ -59,7 +74,9 @@ def half_closed(model: Transformer) -> None:
 
 @pytest.mark.parametrize("change", [None, pruned, gated, half_closed])
 @pytest.mark.parametrize("sizes", [{}, PUBLISHED])
-def test_losses_and_gradients_equal_those_of_padded_batches(tiny_model, batch: Batch, change, sizes: dict) -> None:
+def test_losses_and_gradients_equal_those_of_padded_batches(
+    tiny_model, batch: Batch, change, sizes: dict
+) -> None:
     model = tiny_model(**sizes).double().train()
     if change:
         change(model)

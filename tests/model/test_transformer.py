@@ -1,4 +1,5 @@
-"""The whole model against an independent forward pass in NumPy, and what must not change its output; fixed patterns."""
+"""The whole model against an independent forward pass in NumPy, and what must not change its
+output; fixed patterns."""
 
 import math
 
@@ -17,7 +18,8 @@ TARGET = torch.tensor([[BOS, 4, 12, 20], [BOS, 7, PAD, PAD]])
 
 
 def reference(model: Transformer, source: list[int], target: list[int]) -> np.ndarray:
-    """Logits (T, V) of one sentence in float64, written from appendix B.2 and the annotated definitions."""
+    """Logits (T, V) of one sentence in float64, written from appendix B.2 and the annotated
+    definitions."""
     a = model.architecture
     p = {name: tensor.detach().double().numpy() for name, tensor in model.named_parameters()}
     d = a.width
@@ -36,12 +38,17 @@ def reference(model: Transformer, source: list[int], target: list[int]) -> np.nd
         scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
         return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
 
-    def attend(x: np.ndarray, memory: np.ndarray, name: str, heads: int, causal: bool) -> np.ndarray:
+    def attend(
+        x: np.ndarray, memory: np.ndarray, name: str, heads: int, causal: bool
+    ) -> np.ndarray:
         out, gate = np.zeros_like(x), model.get_submodule(name).gate
         for head in range(heads):
             scale = 1.0 if gate is None else float(gate.values[head])
             rows = slice(head * a.head_width, (head + 1) * a.head_width)
-            q, (k, v) = x @ p[f"{name}.query"][rows].T, (memory @ p[f"{name}.{of}"][rows].T for of in ("key", "value"))
+            q, (k, v) = (
+                x @ p[f"{name}.query"][rows].T,
+                (memory @ p[f"{name}.{of}"][rows].T for of in ("key", "value")),
+            )
             for t in range(len(x)):
                 seen = t + 1 if causal else len(memory)
                 scores = np.exp(k[:seen] @ q[t] / math.sqrt(a.head_width))
@@ -62,12 +69,20 @@ def reference(model: Transformer, source: list[int], target: list[int]) -> np.nd
     for n in range(len(a.decoder)):
         normed = norm(y, f"decoder.{n}.attention_norm")
         y = y + attend(normed, normed, f"decoder.{n}.attention", len(a.decoder[n]), causal=True)
-        y = y + attend(norm(y, f"decoder.{n}.cross_norm"), memory, f"decoder.{n}.cross", len(a.cross[n]), causal=False)
+        y = y + attend(
+            norm(y, f"decoder.{n}.cross_norm"),
+            memory,
+            f"decoder.{n}.cross",
+            len(a.cross[n]),
+            causal=False,
+        )
         y = y + feed_forward(norm(y, f"decoder.{n}.feed_forward_norm"), f"decoder.{n}.feed_forward")
     return norm(y, "decoder_norm") @ p["output_embedding"].T
 
 
-@pytest.mark.parametrize("removed", [{}, {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0, 1], [0]]}])
+@pytest.mark.parametrize(
+    "removed", [{}, {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0, 1], [0]]}]
+)
 @pytest.mark.parametrize("gated", [False, True])
 def test_forward_pass_equals_the_reference(tiny_model, removed: dict, gated: bool) -> None:
     model = tiny_model(heads=2)
@@ -78,7 +93,10 @@ def test_forward_pass_equals_the_reference(tiny_model, removed: dict, gated: boo
     for row, (source, target) in enumerate(zip(SOURCE.tolist(), TARGET.tolist(), strict=True)):
         source, target = [i for i in source if i != PAD], [i for i in target if i != PAD]
         expected = reference(model, source, target)
-        assert np.abs(logits[row, : len(target)].detach().numpy() - expected).max() < 1e-5 * np.abs(expected).max()
+        assert (
+            np.abs(logits[row, : len(target)].detach().numpy() - expected).max()
+            < 1e-5 * np.abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +124,9 @@ def test_removed_heads_equal_masked_heads(tiny_model, kept: dict) -> None:
             assert ((kind, layer, "weights") in activations) == bool(positions)
 
 
-def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes_on(tiny_model) -> None:
+def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes_on(
+    tiny_model,
+) -> None:
     model = tiny_model(layers=1)
     with torch.inference_mode():
         assert model(torch.full((1, 700), 5), TARGET[:1]).isfinite().all()
@@ -123,7 +143,9 @@ def test_position_encodings_equal_the_formula(tiny_model) -> None:
     expected = scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     assert np.abs(model.encodings(0, 512).numpy() - expected).max() < 1e-4 * scale
     assert (angles[1, 0], angles[1, -1]) == pytest.approx((frequency, frequency / base))
-    embedded = model.embed(model.source_embedding, torch.tensor([[5, 9]]), start=3)[0].detach().numpy()
+    embedded = (
+        model.embed(model.source_embedding, torch.tensor([[5, 9]]), start=3)[0].detach().numpy()
+    )
     words = model.source_embedding[[5, 9]].detach().numpy() * math.sqrt(8)
     assert np.abs(embedded - words - expected[3:5]).max() < 1e-5
 
@@ -161,7 +183,9 @@ def test_dropout_falls_on_the_weights_in_training_only(tiny_model) -> None:
     assert torch.equal(plain, attention(*inputs))
     attention.train()
     torch.manual_seed(1)
-    draws = attention(*(x.repeat(3000, *[1] * (x.dim() - 1)) for x in inputs)).view(3000, *plain.shape)
+    draws = attention(*(x.repeat(3000, *[1] * (x.dim() - 1)) for x in inputs)).view(
+        3000, *plain.shape
+    )
     assert not torch.equal(draws[0], plain)
     assert torch.allclose(draws.mean(0), plain, atol=0.1)
 
@@ -189,7 +213,8 @@ def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest(tiny_mo
     activations: Activations = {}
 
     states = model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations)
-    # Not their plain sum: that of a LayerNorm's output is constant, so its gradients would be zero up to rounding.
+    # Not their plain sum: that of a LayerNorm's output is constant, so its gradients would be zero
+    # up to rounding.
     (states * torch.arange(1.0, 17.0)).sum().backward()
 
     patterns = fixed_weights(source != PAD)
@@ -198,7 +223,9 @@ def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest(tiny_mo
     query = model.encoder[0].attention.query.grad.unflatten(0, (8, 2))
     assert not query[: len(LABELS)].any() and query[len(LABELS) :].any()
 
-    model.keep_heads({"encoder": [[1, 7], []], "decoder": [list(range(8))] * 2, "cross": [list(range(8))] * 2})
+    model.keep_heads(
+        {"encoder": [[1, 7], []], "decoder": [list(range(8))] * 2, "cross": [list(range(8))] * 2}
+    )
     model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations)
     # The heads that stay keep their patterns.
     assert torch.equal(activations["encoder", 0, "weights"][:, 0], patterns[:, 1])

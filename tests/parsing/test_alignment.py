@@ -1,4 +1,5 @@
-"""Subwords, words and trees meet by character offsets: in any script, with any white space, for characters no model knows.
+"""Subwords, words and trees meet by character offsets: in any script, with any white space, for
+characters no model knows.
 
 Also where the text was preprocessed before it was cut into subwords.
 """
@@ -60,10 +61,13 @@ def test_spans_are_in_order_and_cover_every_letter_and_no_space(model, text: str
 @pytest.mark.parametrize(
     ("words", "spans", "pieces"),
     [
-        ([(0, 1), (2, 4), (4, 7)], [(5, 0, 1), (6, 2, 7)], [[0], [1], [1]]),  # "I don't": I | ▁don't
-        ([(0, 2), (0, 2), (3, 6)], [(5, 0, 2), (7, 3, 6)], [[0], [0], [1]]),  # "du", which is "de" and "le"
+        # "I don't": I | ▁don't
+        ([(0, 1), (2, 4), (4, 7)], [(5, 0, 1), (6, 2, 7)], [[0], [1], [1]]),
+        # "du", which is "de" and "le"
+        ([(0, 2), (0, 2), (3, 6)], [(5, 0, 2), (7, 3, 6)], [[0], [0], [1]]),
         ([(0, 2), (3, 5)], [(5, 0, 2)], [[0], []]),  # a word without pieces
-        ([(0, 4), (4, 5), (5, 10)], [(1, 0, 4), (2, 4, 5), (3, 5, 10)], [[0], [1], [2]]),  # touching, not overlapping
+        # touching, not overlapping
+        ([(0, 4), (4, 5), (5, 10)], [(1, 0, 4), (2, 4, 5), (3, 5, 10)], [[0], [1], [2]]),
     ],
 )
 def test_a_piece_belongs_to_every_word_that_it_overlaps(words, spans, pieces) -> None:
@@ -71,7 +75,8 @@ def test_a_piece_belongs_to_every_word_that_it_overlaps(words, spans, pieces) ->
 
 
 def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
-    """Some treebanks have words of several parts ("New York"); a piece may then be the space between them."""
+    """Some treebanks have words of several parts ("New York"); a piece may then be the space
+    between them."""
     spans = [(5, 0, 3), (6, 3, 3), (7, 4, 8)]
     assert alignment.words_to_pieces([(0, 8)], spans) == [[0, 1, 2]]
     assert piece_shares([(0, 8)], spans, [[0, 1, 2]]) == [[1.0, 1.0, 1.0]]
@@ -79,12 +84,20 @@ def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
 
 # Language, raw sentence, and its words as a treebank would have them.
 HARD = {
-    "apostrophes": ("en", "I don't know Bell's dogs' names.", "I do n't know Bell 's dogs ' names ."),
+    "apostrophes": (
+        "en",
+        "I don't know Bell's dogs' names.",
+        "I do n't know Bell 's dogs ' names .",
+    ),
     "French apostrophes": ("fr", "L'homme n'est pas là.", "L' homme n' est pas là ."),
     "a letter that becomes two": ("en", "In İzmir, İİ!", "In İzmir , İİ !"),
     "sigma at the end of a token": ("el", "ΟΔΥΣΣΕΥΣ'ΟΔΟΣ ΣΣ", "ΟΔΥΣΣΕΥΣ ' ΟΔΟΣ ΣΣ"),
     "ligatures and ß": ("de", "STRAẞE ﬁne Ǆ Ⅷ ½", "STRAẞE ﬁne Ǆ Ⅷ ½"),
-    "decomposed letters": ("fr", "Voila\u0300 l'e\u0301te\u0301.", "Voila\u0300 l' e\u0301te\u0301 ."),
+    "decomposed letters": (
+        "fr",
+        "Voila\u0300 l'e\u0301te\u0301.",
+        "Voila\u0300 l' e\u0301te\u0301 .",
+    ),
     "dots": ("en", "Wait...what.. no....", "Wait ... what .. no ...."),
     "quotes": ("en", "\"Go,\" he said: 'On.'", "\" Go , \" he said : ' On . '"),
     "curly quotes": ("en", "“It’s” «so» „low‟", "“ It ’s ” « so » „ low ‟"),
@@ -112,7 +125,8 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
     del placed[0]
     for (start, end), pieces in zip(placed, alignment.words_to_pieces(placed, spans), strict=True):
         first, last = spans[pieces[0]], spans[pieces[-1]]
-        assert first[1] <= start < first[2] and last[1] < end <= last[2]  # from its first letter to its last
+        # from its first letter to its last
+        assert first[1] <= start < first[2] and last[1] < end <= last[2]
         assert pieces == list(range(pieces[0], pieces[-1] + 1))
         known = [spans[piece][0] for piece in pieces]
         if UNKNOWN not in known:
@@ -122,7 +136,14 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
 
 @pytest.mark.parametrize(
     ("processed", "raw"),
-    [("a cat", "a dog"), ("a ca", "a cat"), ("a cats", "a cat"), ("&amp;", "&"), ("ab @-@ c", "ab-c"), ("tac", "cat")],
+    [
+        ("a cat", "a dog"),
+        ("a ca", "a cat"),
+        ("a cats", "a cat"),
+        ("&amp;", "&"),
+        ("ab @-@ c", "ab-c"),
+        ("tac", "cat"),
+    ],
 )
 def test_another_text_is_not_aligned_by_guessing(model, processed: str, raw: str) -> None:
     assert alignment.raw_characters(processed, raw) is None
@@ -140,7 +161,10 @@ def tree(*words: tuple[str, int, int]) -> list[Word]:
 def test_a_sentence_with_a_word_without_pieces_is_left_out() -> None:
     texts = ["dogs bark", "dogs bark"]
     bpe = SentencePieceProcessor(model_proto=learn(texts, size=15, name="source"))
-    whole, ghost = tree(("dogs", 0, 4), ("bark", 5, 9)), tree(("dogs", 0, 4), ("bark", 5, 9), ("ghost", 990, 995))
+    whole, ghost = (
+        tree(("dogs", 0, 4), ("bark", 5, 9)),
+        tree(("dogs", 0, 4), ("bark", 5, 9), ("ghost", 990, 995)),
+    )
     assert align({0: whole, 1: ghost}, texts, bpe, ["nsubj"])[0].keys() == {0}
 
 

@@ -1,6 +1,8 @@
-"""CoNLL-U files: trees meet sentences by their characters; what a treebank may hold is read, what is broken is named.
+"""CoNLL-U files: trees meet sentences by their characters; what a treebank may hold is read, what
+is broken is named.
 
-Embedded parses are looked up by the text, all or nothing; those in the repository serve the shipped configurations.
+Embedded parses are looked up by the text, all or nothing; those in the repository serve the shipped
+configurations.
 """
 
 import gzip
@@ -25,7 +27,9 @@ ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 
 
-def row(number: str, form: str, head: str = "_", relation: str = "_", upos: str = "X", last: str = "_") -> str:
+def row(
+    number: str, form: str, head: str = "_", relation: str = "_", upos: str = "X", last: str = "_"
+) -> str:
     return "\t".join([number, form, "_", upos, "_", "_", head, relation, "_", last])
 
 
@@ -33,7 +37,11 @@ def sentence(*rows: str, text: str | None = None) -> str:
     return "\n".join([*([f"# text = {text}"] if text is not None else []), *rows]) + "\n\n"
 
 
-STOP = sentence(row("1", "Stop", "0", "root", "VERB", "SpaceAfter=No"), row("2", "!", "1", "punct"), text="Stop!")
+STOP = sentence(
+    row("1", "Stop", "0", "root", "VERB", "SpaceAfter=No"),
+    row("2", "!", "1", "punct"),
+    text="Stop!",
+)
 NOT = sentence(
     row("1", "I", "4", "nsubj"),
     row("2-3", "don't"),
@@ -44,7 +52,12 @@ NOT = sentence(
     row("5", ".", "4", "punct"),
     text="I don't go.",
 )
-DU = sentence(row("1-2", "du"), row("1", "de", "3", "case"), row("2", "le", "3", "det"), row("3", "chat", "0", "root"))
+DU = sentence(
+    row("1-2", "du"),
+    row("1", "de", "3", "case"),
+    row("2", "le", "3", "det"),
+    row("3", "chat", "0", "root"),
+)
 
 
 @pytest.fixture
@@ -68,7 +81,11 @@ def test_words_have_the_characters_that_the_file_says(parses) -> None:
         Word("go", 8, 10, 0, "root", "X"),
         Word(".", 10, 11, 4, "punct", "X"),
     ]
-    assert [(word.form, word.start, word.end) for word in chat] == [("de", 0, 2), ("le", 0, 2), ("chat", 3, 7)]
+    assert [(word.form, word.start, word.end) for word in chat] == [
+        ("de", 0, 2),
+        ("le", 0, 2),
+        ("chat", 3, 7),
+    ]
 
 
 LOWERED = sentence(row("1", "stop", "0", "root"), row("2", "!", "1", "punct"), text="Stop!")
@@ -81,14 +98,18 @@ DECOMPOSED = [row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", 
 @pytest.mark.parametrize(
     ("text", "tree", "places"),
     [
-        ("a  priori", sentence(*SPACED), [(0, 1), (3, 9)]),  # a token is divided where its words end
-        ("Stop  it!", sentence(*BARE), [(0, 4), (6, 8), (8, 9)]),  # many parsers write neither text nor SpaceAfter
+        # a token is divided where its words end
+        ("a  priori", sentence(*SPACED), [(0, 1), (3, 9)]),
+        # many parsers write neither text nor SpaceAfter
+        ("Stop  it!", sentence(*BARE), [(0, 4), (6, 8), (8, 9)]),
         ("1 000 km", sentence(*NUMBER), [(0, 5), (6, 8)]),
         # Letters as the clean stage writes them.
         ("Voilà coop", sentence(*DECOMPOSED, text="Voila\u0300 co\u00adop"), [(0, 5), (6, 10)]),
     ],
 )
-def test_words_are_placed_in_the_sentence(parses, text: str, tree: str, places: list[tuple[int, int]]) -> None:
+def test_words_are_placed_in_the_sentence(
+    parses, text: str, tree: str, places: list[tuple[int, int]]
+) -> None:
     (words,), _ = parses([text], tree)
     assert [(word.start, word.end) for word in words] == places
 
@@ -133,11 +154,21 @@ def test_the_first_tree_of_a_text_counts(parses) -> None:
     ("texts", "tree", "said"),
     [
         (["Go!"], STOP, "none of the 1 analysis sentences have a tree among the 1 of this file"),
-        (["Stop!", *(f"Other {number}." for number in range(10))], STOP, "1 of the 11 analysis sentences"),
-        (["Stop!"], LOWERED, "1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"),
+        (
+            ["Stop!", *(f"Other {number}." for number in range(10))],
+            STOP,
+            "1 of the 11 analysis sentences",
+        ),
+        (
+            ["Stop!"],
+            LOWERED,
+            "1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'",
+        ),
     ],
 )
-def test_trees_of_another_text_are_a_mistake_of_the_user(parses, texts: list[str], tree: str, said: str) -> None:
+def test_trees_of_another_text_are_a_mistake_of_the_user(
+    parses, texts: list[str], tree: str, said: str
+) -> None:
     with pytest.raises(UserError, match=said):
         parses(texts, tree)
 
@@ -154,12 +185,22 @@ CYCLE = [("2", "a", "3"), ("3", "b", "4"), ("4", "c", "3")]
         ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 instead of word 2"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
-        ([GOOD, *(row(*word, "dep") for word in CYCLE)], 4, "word 3 is in a cycle (heads in turn: 4, 3)"),
-        ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
+        (
+            [GOOD, *(row(*word, "dep") for word in CYCLE)],
+            4,
+            "word 3 is in a cycle (heads in turn: 4, 3)",
+        ),
+        (
+            [GOOD, row("2-3", "du"), row("2", "de", "1", "case")],
+            4,
+            "ends inside a multi-word token",
+        ),
         ([GOOD, row("2-999999999", "du")], 3, "the sentence ends inside"),
     ],
 )
-def test_a_malformed_file_is_told_with_its_line(tmp_path: Path, rows: list[str], line: int, said: str) -> None:
+def test_a_malformed_file_is_told_with_its_line(
+    tmp_path: Path, rows: list[str], line: int, said: str
+) -> None:
     path = tmp_path / "bad.conllu"
     path.write_text(sentence(*rows, text="x"), encoding="utf-8")
     with pytest.raises(UserError) as caught:
@@ -171,20 +212,30 @@ def test_what_is_not_utf8_missing_or_empty_is_told(tmp_path: Path) -> None:
     latin, empty = tmp_path / "latin.conllu", tmp_path / "empty.conllu"
     latin.write_bytes(STOP.encode() + "# text = là\n".encode("latin-1"))
     empty.write_text("# nothing\n\n", encoding="utf-8")
-    for path, said in ((latin, "line 5: not UTF-8"), (empty, "no sentence"), (tmp_path / "none", "no such file")):
+    for path, said in (
+        (latin, "line 5: not UTF-8"),
+        (empty, "no sentence"),
+        (tmp_path / "none", "no such file"),
+    ):
         with pytest.raises(UserError, match=said):
             read_trees(path)
 
 
 def test_stage_reads_a_packed_file_and_reports(call, analysis_file, tmp_path: Path) -> None:
     path = tmp_path / "trees.conllu.gz"
-    path.write_bytes(gzip.compress((STOP + NOT.rstrip("\n")).encode()))  # the last blank line may be missing
+    # the last blank line may be missing
+    path.write_bytes(gzip.compress((STOP + NOT.rstrip("\n")).encode()))
     output, report = tmp_path / "parses.parquet", tmp_path / "parses.json"
     settings = {"engine": "conllu", "language": "en", "path": str(path)}
     text = analysis_file(["Go", "Stop!"])
     call(parse, settings=settings, text=text, resource=path, output=output, report=report)
     assert [word.form for word in read_parses(output)[1]] == ["Stop", "!"]
-    counts = {"trees": 2, "trees_of_a_repeated_text": 0, "sentences_without_a_tree": 1, "sentences_with_other_words": 0}
+    counts = {
+        "trees": 2,
+        "trees_of_a_repeated_text": 0,
+        "sentences_without_a_tree": 1,
+        "sentences_with_other_words": 0,
+    }
     counts |= {"sentences": 2, "sentences_parsed": 1, "words": 2}
     engine = {"engine": "conllu", "model": "trees.conllu.gz", "sha256": file_hash(path)}
     assert read_json(report) == engine | counts
@@ -200,13 +251,19 @@ def test_every_tree_of_a_treebank_is_placed(shared: Path, name: str) -> None:
         words = place(tree.tokens, tree.text)
         assert words, tree.text
         covered = {position for word in words for position in range(word.start, word.end)}
-        assert covered >= {position for position, letter in enumerate(tree.text) if not letter.isspace()}
+        assert covered >= {
+            position for position, letter in enumerate(tree.text) if not letter.isspace()
+        }
 
 
 # Embedded parses.
 
 ABOUT = {"engine": "p", "version": "1", "model": "m", "command": "c"}
-RUNS = [row("1", "He", "2", "nsubj"), row("2", "runs", "0", "root", last="SpaceAfter=No"), row("3", ".", "2", "punct")]
+RUNS = [
+    row("1", "He", "2", "nsubj"),
+    row("2", "runs", "0", "root", last="SpaceAfter=No"),
+    row("3", ".", "2", "punct"),
+]
 
 
 @pytest.fixture
@@ -218,12 +275,21 @@ def resource(tmp_path: Path) -> Path:
     return path
 
 
-def test_stage_writes_trees_in_the_order_of_the_text(call, analysis_file, resource: Path, tmp_path: Path) -> None:
+def test_stage_writes_trees_in_the_order_of_the_text(
+    call, analysis_file, resource: Path, tmp_path: Path
+) -> None:
     files = {"text": analysis_file(["Stop!", "He runs.", "Stop!"]), "resource": resource}
-    files |= {"output": tmp_path / "parses/analysis.parquet", "report": tmp_path / "parses/analysis.json"}
+    files |= {
+        "output": tmp_path / "parses/analysis.parquet",
+        "report": tmp_path / "parses/analysis.json",
+    }
     call(parse, settings={"engine": "embedded", "language": "en"}, **files)
     parses = read_parses(files["output"])
-    assert [[word.form for word in parses[i]] for i in range(3)] == [["Stop", "!"], ["He", "runs", "."], ["Stop", "!"]]
+    assert [[word.form for word in parses[i]] for i in range(3)] == [
+        ["Stop", "!"],
+        ["He", "runs", "."],
+        ["Stop", "!"],
+    ]
     places = [(word.start, word.end, word.head, word.relation) for word in parses[1]]
     assert places == [(0, 2, 2, "nsubj"), (3, 7, 0, "root"), (7, 8, 2, "punct")]
     assert read_json(files["report"]) == ABOUT | {"sentences": 3, "sentences_parsed": 3, "words": 7}
@@ -235,12 +301,16 @@ def test_a_sentence_without_a_parse_stops_the_stage(resource: Path) -> None:
 
 
 def shipped() -> list:
-    """The embedded corpora of all configurations that look up their parses, the same one with the same sets only once."""
+    """The embedded corpora of all configurations that look up their parses, the same one with the
+    same sets only once."""
     cases: dict[str, Any] = {}
     for path in (ROOT / "config.yaml", *sorted((ROOT / "config").rglob("*.yaml"))):
         experiment = load(read(path), origin=str(path))
         for name, corpus in experiment.corpora.items():
-            if corpus.source.kind == "embedded" and experiment.for_corpus(name).parser.engine == "embedded":
+            if (
+                corpus.source.kind == "embedded"
+                and experiment.for_corpus(name).parser.engine == "embedded"
+            ):
                 same = f"{corpus.source.name} {corpus.filters} {corpus.split}"
                 cases.setdefault(same, pytest.param(corpus, id=f"{path.stem}-{name}"))
     return list(cases.values())
@@ -252,9 +322,13 @@ def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus, tmp_path:
     clean(folder / "corpus.parquet", cleaned, settings=Settings(filters=corpus.filters))
     sets, _ = divide(read_index(cleaned), sizes=corpus.split)
     known = read_pairs(cleaned).source
-    parses, about = embedded_parses([known[row] for row in sets["analysis"]], resource=folder / "parses.conllu.gz")
+    parses, about = embedded_parses(
+        [known[row] for row in sets["analysis"]], resource=folder / "parses.conllu.gz"
+    )
     assert len(parses) >= 0.9 * corpus.split.analysis and all(parses)
-    assert about["engine"] == "spacy" and about["command"].startswith("python resources/make_parses.py")
+    assert about["engine"] == "spacy" and about["command"].startswith(
+        "python resources/make_parses.py"
+    )
 
 
 @pytest.mark.parametrize("corpus", ["libreoffice_en_ru", "tatoeba_en_fr", "tatoeba_en_de"])
@@ -263,7 +337,9 @@ def test_kept_parses_are_trees_over_the_whole_sentence(corpus: str) -> None:
     parses, _ = embedded_parses(texts, resource=RESOURCES / corpus / "parses.conllu.gz")
     assert len(set(texts)) == len(texts) >= 5000
     about = read_json(RESOURCES / corpus / "parses.json")
-    assert about["corpus_sha256"] == file_hash(RESOURCES / corpus / "corpus.parquet"), "run resources/make_parses.py"
+    assert about["corpus_sha256"] == file_hash(RESOURCES / corpus / "corpus.parquet"), (
+        "run resources/make_parses.py"
+    )
     assert (about["sentences"], about["words"]) == (len(texts), sum(map(len, parses)))
     for text, words in zip(texts, parses):
         assert "".join(word.form for word in words) == "".join(text.split())

@@ -23,7 +23,13 @@ def tree(*words: tuple[str, int, str]) -> list[Word]:
 
 
 # Two subjects before the verb (one of them passive), one after it.
-CATS = tree(("Cats", 2, "nsubj"), ("like", 0, "root"), ("big", 4, "amod"), ("mice", 2, "obj"), (".", 2, "punct"))
+CATS = tree(
+    ("Cats", 2, "nsubj"),
+    ("like", 0, "root"),
+    ("big", 4, "amod"),
+    ("mice", 2, "obj"),
+    (".", 2, "punct"),
+)
 MICE = tree(("Mice", 3, "nsubj:pass"), ("are", 3, "aux:pass"), ("eaten", 0, "root"))
 HERE = tree(("Here", 2, "advmod"), ("come", 0, "root"), ("cats", 2, "nsubj"))
 
@@ -33,7 +39,9 @@ def counted(*trees: list[Word], relations: list[str]) -> list[dict]:
     return relation_table([arcs(words, relations) for words in trees], relations).to_pylist()
 
 
-STANFORD = tree(("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj"))
+STANFORD = tree(
+    ("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj")
+)
 CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
 
 
@@ -41,7 +49,8 @@ CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
     ("words", "relations", "expected"),
     [
         (CATS, ["nsubj", "obj", "amod"], [Arc("nsubj", 1, 0), Arc("amod", 3, 2), Arc("obj", 1, 3)]),
-        # Subtypes count with their main type, longer names do not; a subtype counts alone, and beside its main type.
+        # Subtypes count with their main type, longer names do not; a subtype counts alone, and
+        # beside its main type.
         (MICE, ["nsubj"], [Arc("nsubj", 2, 0)]),
         (CLAUSE, ["adv", "advmod"], []),
         (MICE, ["nsubj", "nsubj:pass"], [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]),
@@ -68,8 +77,14 @@ def test_table_counts_both_directions() -> None:
         "offsets": [-2, -1, 1],
         "counts": [1, 2, 1],
     }
-    assert (rows[1]["baseline_offset"], rows[1]["offsets"], rows[1]["counts"]) == (1, [-1, 1, 2], [1, 2, 1])
-    assert rows[2]["arcs"] == 0 and rows[2]["baseline_accuracy"] is None and rows[2]["offsets"] == []
+    assert (rows[1]["baseline_offset"], rows[1]["offsets"], rows[1]["counts"]) == (
+        1,
+        [-1, 1, 2],
+        [1, 2, 1],
+    )
+    assert (
+        rows[2]["arcs"] == 0 and rows[2]["baseline_accuracy"] is None and rows[2]["offsets"] == []
+    )
 
 
 def test_equally_frequent_offsets() -> None:
@@ -83,15 +98,21 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
 
 
-def test_stage_writes_the_table_and_names_what_does_not_occur(call, caplog, files: dict[str, Path]) -> None:
+def test_stage_writes_the_table_and_names_what_does_not_occur(
+    call, caplog, files: dict[str, Path]
+) -> None:
     settings = {"relations": ["nsubj", "vocative"]}
     write_parses(files["parses"], [CATS, [], HERE])
     call(relations, settings=settings, **files)
-    assert pq.read_table(files["output"]).to_pylist() == counted(CATS, HERE, relations=["nsubj", "vocative"])
+    assert pq.read_table(files["output"]).to_pylist() == counted(
+        CATS, HERE, relations=["nsubj", "vocative"]
+    )
     assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
 
 
-def test_stage_stops_where_no_relation_occurs_and_says_what_does(call, files: dict[str, Path]) -> None:
+def test_stage_stops_where_no_relation_occurs_and_says_what_does(
+    call, files: dict[str, Path]
+) -> None:
     write_parses(files["parses"], [CATS, MICE])
     there = "amod, aux:pass, nsubj, nsubj:pass, obj, punct"
     with pytest.raises(UserError, match=rf"'nsbj', 'zzz'; the parses contain {there}$"):

@@ -1,4 +1,5 @@
-"""The benchmarks run: their code follows the interfaces of the engine. What they measure is not tested."""
+"""The benchmarks run: their code follows the interfaces of the engine. What they measure is not
+tested."""
 
 import os
 import subprocess
@@ -24,4 +25,11 @@ def test_the_engine_is_measured(tmp_path: Path) -> None:
 
 
 def test_an_update_of_the_time_to_quality_is_measured(smoke) -> None:
-    assert float(run("benchmarks.quality", smoke.file("tatoeba_en_fr/corpus").resolve(), "--time", "ours")) > 0
+    assert (
+        float(
+            run(
+                "benchmarks.quality", smoke.file("tatoeba_en_fr/corpus").resolve(), "--time", "ours"
+            )
+        )
+        > 0
+    )

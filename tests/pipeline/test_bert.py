@@ -12,13 +12,25 @@ from specialized_heads.classification.wordpiece import SPECIAL
 from specialized_heads.report.claims.claim import Verdict
 from specialized_heads.stage import read_json
 
-TINY = {"updates": 10, "batch_tokens": 500, "micro_batch_tokens": 500, "warmup": 2, "precision": "fp32"}
+TINY = {
+    "updates": 10,
+    "batch_tokens": 500,
+    "micro_batch_tokens": 500,
+    "warmup": 2,
+    "precision": "fp32",
+}
 
 
 def reduced(workflow: Workflow) -> Workflow:
     """config/bert_small.yaml with one task, few examples and few updates."""
     values = yaml.safe_load((ROOT / "config" / "bert_small.yaml").read_text(encoding="utf-8"))
-    bert = values["classification"] | {"layers": 2, "heads": 2, "width": 16, "feed_forward": 16, "vocabulary": 500}
+    bert = values["classification"] | {
+        "layers": 2,
+        "heads": 2,
+        "width": 16,
+        "feed_forward": 16,
+        "vocabulary": 500,
+    }
     bert["pretraining"] |= TINY
     sizes = {"kind": "halves", "train": 300, "test": 60}
     bert["tasks"] = {"halves": {"title": "Halves", "source": sizes}}
@@ -37,7 +49,14 @@ def test_everything_is_made_and_judged(bert_run: tuple[Workflow, Run]) -> None:
     workflow, run = bert_run
     assert run.status == 0, run.printed[-5000:]
     folder = workflow.root / "results" / "bert_small"
-    for name in ("task_pruning", "ablation", "ablation_sets", "moments", "gates", "training_curves"):
+    for name in (
+        "task_pruning",
+        "ablation",
+        "ablation_sets",
+        "moments",
+        "gates",
+        "training_curves",
+    ):
         assert (folder / "figures" / f"{name}.pdf").is_file(), name
     claims = pd.read_csv(folder / "claims.csv")
     assert set(claims["corpus"]) == {"Halves"} and len(claims) == 7
@@ -55,18 +74,31 @@ def test_a_second_run_makes_nothing(bert_run: tuple[Workflow, Run]) -> None:
 
 
 def test_capitals_without_a_word_about_case_stop_the_workflow(project: Workflow) -> None:
-    """An older BERT of the hub, with a cased vocabulary and no tokenizer_config.json; then with the file that the error names."""
+    """An older BERT of the hub, with a cased vocabulary and no tokenizer_config.json; then with the
+    file that the error names."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     folder = project.root / "models" / "cased"
     words = [*SPECIAL, *"abcdefgh", "the", "Dog"]
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    transformers.BertModel(transformers.BertConfig(vocab_size=len(words), **sizes)).save_pretrained(folder)
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    }
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(words), **sizes)).save_pretrained(
+        folder
+    )
     (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     tasks = {"halves": {"title": "Halves", "source": {"kind": "halves"}}}
-    workflow = project.configured({"experiment": "cased", "classification": {"model": str(folder), "tasks": tasks}})
+    workflow = project.configured(
+        {"experiment": "cased", "classification": {"model": str(folder), "tasks": tasks}}
+    )
     imported = "results/cased/bert/imported/vocabulary.json"
     run = workflow.run(imported)
-    said = "models/cased/vocab.txt: no file says whether text is put into lower case, but the vocabulary has capitals"
+    said = (
+        "models/cased/vocab.txt: no file says whether text is put into lower case, but the "
+        "vocabulary has capitals"
+    )
     assert run.status != 0 and said in run.printed and not (project.root / imported).exists()
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
     assert workflow.run(imported).status == 0
@@ -76,4 +108,6 @@ def test_capitals_without_a_word_about_case_stop_the_workflow(project: Workflow)
     options = ["analyse", folder, "--text", folder / "text.txt", "--output", project.root / "heads"]
     command = [sys.executable, "-m", "specialized_heads.cli", *map(str, options)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "bert" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.returncode == 2 and "bert" in done.stderr and len(done.stderr.splitlines()) == 1, (
+        done.stderr
+    )

@@ -1,6 +1,7 @@
 """Every example of a configuration in the documentation, or in a comment of a configuration, runs.
 
-Text and trees that an example names are made, and corpora of OPUS are served on this machine. Models on the hub are only planned.
+Text and trees that an example names are made, and corpora of OPUS are served on this machine.
+Models on the hub are only planned.
 """
 
 import copy
@@ -27,7 +28,9 @@ from specialized_heads.experiment.sources import Local
 from specialized_heads.stage import read_json
 
 PAGES = [page for page in PAGES if page.parent == ROOT / "docs"]
-SECTIONS = {name: getattr(config.sections, name.capitalize()).model_fields for name in config.OVERRIDABLE}
+SECTIONS = {
+    name: getattr(config.sections, name.capitalize()).model_fields for name in config.OVERRIDABLE
+}
 KEYS = {
     *config.Corpus.model_fields,
     *Local.model_fields,
@@ -43,9 +46,20 @@ SUBJECTS, VERBS, OBJECTS = (
         ("k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "pl", "st", "gr", "tr"),
     )
 )
-ENGLISH = [f"The {subject} {verb}s a {thing}." for subject, verb, thing in product(SUBJECTS, VERBS, OBJECTS)]
-GERMAN = [f"Der {subject}en {verb}t ein {thing}." for subject, verb, thing in product(SUBJECTS, VERBS, OBJECTS)]
-PARTS = {"dev": slice(9_000, 9_600), "test": slice(10_000, 11_200), "analysis": slice(12_000, 12_300)}  # of these pairs
+ENGLISH = [
+    f"The {subject} {verb}s a {thing}."
+    for subject, verb, thing in product(SUBJECTS, VERBS, OBJECTS)
+]
+GERMAN = [
+    f"Der {subject}en {verb}t ein {thing}."
+    for subject, verb, thing in product(SUBJECTS, VERBS, OBJECTS)
+]
+# of these pairs
+PARTS = {
+    "dev": slice(9_000, 9_600),
+    "test": slice(10_000, 11_200),
+    "analysis": slice(12_000, 12_300),
+}
 TRAIN = slice(8_000)
 
 
@@ -53,12 +67,15 @@ def whole(page: Path) -> Iterator[tuple[str, str]]:
     """The examples of a page that are whole files: their path, and their text."""
     paths = re.findall(r"[Ss]ave this as `(config/\w+\.yaml)`", prose(page))
     yield from zip(
-        paths, (block for block in blocks(page, "yaml") if block.startswith(("experiment:", "extends:"))), strict=True
+        paths,
+        (block for block in blocks(page, "yaml") if block.startswith(("experiment:", "extends:"))),
+        strict=True,
     )
 
 
 def fragments(page: Path) -> Iterator[dict[str, Any]]:
-    """The examples of a page that are a part of a file: blocks, single lines of `source`, and keys with a value in the text."""
+    """The examples of a page that are a part of a file: blocks, single lines of `source`, and keys
+    with a value in the text."""
     for block in blocks(page, "yaml"):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
         if all(line.startswith("source: ") for line in lines):
@@ -74,19 +91,29 @@ def fragments(page: Path) -> Iterator[dict[str, Any]]:
 
 
 def comments(path: Path) -> Iterator[dict[str, Any]]:
-    """The keys in comments of a configuration, for its first corpus; files that need each other together."""
+    """The keys in comments of a configuration, for its first corpus; files that need each other
+    together."""
     values = file.read(path)
     corpus = next(iter(values.get("corpora", {}).values()), {})
-    found = re.findall(r"^ +# (\w+): (.+?)(?: #.*)?$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = re.findall(
+        r"^ +# (\w+): (.+?)(?: #.*)?$", path.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     keys = {key: yaml.safe_load(value) for key, value in found if key in Local.model_fields}
     two = {key: keys.pop(key) for key in ("source_path", "target_path") if key in keys}
     for more in [*([two] if two else []), *({key: value} for key, value in keys.items())]:
-        source = {key: value for key, value in corpus["source"].items() if more is not two or key != "path"}
-        yield {key: corpus[key] for key in ("filters", "split") if key in corpus} | {"source": source | more}
+        source = {
+            key: value
+            for key, value in corpus["source"].items()
+            if more is not two or key != "path"
+        }
+        yield {key: corpus[key] for key in ("filters", "split") if key in corpus} | {
+            "source": source | more
+        }
 
 
 def corpus_of(example: dict[str, Any]) -> dict[str, Any] | None:
-    """The example as keys of a corpus of the ten lines of own_pair.md; None if it is not about a corpus or a section."""
+    """The example as keys of a corpus of the ten lines of own_pair.md; None if it is not about a
+    corpus or a section."""
     ((key, value), *more) = example.items()
     if key in config.Corpus.model_fields:
         return example
@@ -119,7 +146,9 @@ def test_there_are_examples_of_all_kinds() -> None:
     assert {page.stem for page, _ in WHOLE.values()} >= {"own_pair", "models"}
     kinds = {"own_pair": 10, "parsing": 1, "local": 3, "troubleshooting": 3}
     found = [name.partition("-")[0] for name in EXAMPLES]
-    assert {page: found.count(page) >= least for page, least in kinds.items()} == dict.fromkeys(kinds, True)
+    assert {page: found.count(page) >= least for page, least in kinds.items()} == dict.fromkeys(
+        kinds, True
+    )
 
 
 def write_text(folder: Path, source: dict[str, Any]) -> None:
@@ -154,7 +183,8 @@ def write_treebank(path: Path) -> None:
 
 
 def archive() -> bytes:
-    """A release of OPUS, as macOS packs it again: beside each file, another one for its attributes."""
+    """A release of OPUS, as macOS packs it again: beside each file, another one for its
+    attributes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:
         for language, texts in (("de", GERMAN), ("en", ENGLISH)):
@@ -177,11 +207,14 @@ def below(folder: str, example: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_parts_of_configurations(project: Workflow) -> None:
-    """Each is a corpus of the ten lines: all are planned to the end, and what decides the text is read, cleaned and split."""
+    """Each is a corpus of the ten lines: all are planned to the end, and what decides the text is
+    read, cleaned and split."""
     values = resolved("config/my_pair.yaml")
     [base] = values["corpora"].values()
     [sed] = re.findall(
-        r"^    (sed .+)$", (ROOT / "docs" / "parsing.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+        r"^    (sed .+)$",
+        (ROOT / "docs" / "parsing.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
     values["corpora"], targets = {}, []
     for name, keys in EXAMPLES.items():
@@ -194,7 +227,10 @@ def test_parts_of_configurations(project: Workflow) -> None:
         if parser == {"engine": "conllu"}:
             parser["path"] = "treebank.conllu"  # as the sentence around it says
         corpus = values["corpora"][name] = below(name, corpus)
-        if "path" in parser and not (trees := project.root / corpus["override"]["parser"]["path"]).exists():
+        if (
+            "path" in parser
+            and not (trees := project.root / corpus["override"]["parser"]["path"]).exists()
+        ):
             trees.parent.mkdir(exist_ok=True)
             write_treebank(trees)
         if corpus["source"]["kind"] == "local":
@@ -211,11 +247,15 @@ def test_parts_of_configurations(project: Workflow) -> None:
     for target in targets:
         numbers = read_json(results / target)
         if target.endswith("counts.json"):
-            read = set(pd.read_parquet(results / target.replace("counts.json", "train.parquet"))["source"])
-            assert len(read) > 3_000 and read <= set(ENGLISH), target
-            assert sum(numbers["dropped_in_reading"].values()) + sum(numbers["dropped_in_cleaning"].values()) == 0, (
-                target
+            read = set(
+                pd.read_parquet(results / target.replace("counts.json", "train.parquet"))["source"]
             )
+            assert len(read) > 3_000 and read <= set(ENGLISH), target
+            assert (
+                sum(numbers["dropped_in_reading"].values())
+                + sum(numbers["dropped_in_cleaning"].values())
+                == 0
+            ), target
         else:
             assert numbers["sentences_parsed"] == 300 and numbers["engine"] == "conllu", target
     # The configuration that a run writes has all keys.
@@ -234,20 +274,33 @@ def test_whole_configurations(project: Workflow, path: str) -> None:
         if corpus["source"]["kind"] == "local":
             write_text(project.root, corpus["source"])
     text = "\n".join(blocks(page, "")).replace("\\\n", " ")
-    commands = [line for line in re.findall(r"^snakemake (.+)$", text, flags=re.MULTILINE) if path in line]
+    commands = [
+        line for line in re.findall(r"^snakemake (.+)$", text, flags=re.MULTILINE) if path in line
+    ]
     assert commands
     for command in commands:
-        run = ended(start(project.root, *shlex.split(command, comments=True), "--dry-run", "--quiet", **PIPED))
+        run = ended(
+            start(
+                project.root, *shlex.split(command, comments=True), "--dry-run", "--quiet", **PIPED
+            )
+        )
         assert run.status == 0, (command, run.printed[-5000:])
     with serving(archive()) as server:
         workflow = project.configured(values | {"downloads": {"mirrors": {OPUS: server.url("")}}})
-        results = [f"results/{values['experiment']}/{name}/corpus/counts.json" for name in values["corpora"]]
+        results = [
+            f"results/{values['experiment']}/{name}/corpus/counts.json"
+            for name in values["corpora"]
+        ]
         run = workflow.run(*results)
     assert run.status == 0, run.printed[-5000:]
     read = {name: read_json(project.root / name)["read"] for name in results}
     embedded = [corpus["source"]["kind"] == "embedded" for corpus in values["corpora"].values()]
-    assert [number == len(ENGLISH[TRAIN]) for number in read.values()] == [not own for own in embedded], read
-    run = project.configured(config.load(values).model_dump(mode="json")).run("--dry-run", "--quiet")
+    assert [number == len(ENGLISH[TRAIN]) for number in read.values()] == [
+        not own for own in embedded
+    ], read
+    run = project.configured(config.load(values).model_dump(mode="json")).run(
+        "--dry-run", "--quiet"
+    )
     assert run.status == 0, run.printed[-5000:]
 
 
@@ -257,7 +310,9 @@ def test_a_data_set_in_a_comment(project: Workflow) -> None:
     changed, number = re.subn(r"^( +)# (- \w+)$", r"\1\2", text, flags=re.MULTILINE)
     assert number == 1
     (project.root / "config" / "paper.yaml").write_text(changed, encoding="utf-8")
-    [(name, folder)] = re.findall(r"put `([\w.]+)` into\s+`([\w/]+)`", prose(ROOT / "docs" / "data.md"))
+    [(name, folder)] = re.findall(
+        r"put `([\w.]+)` into\s+`([\w/]+)`", prose(ROOT / "docs" / "data.md")
+    )
     (project.root / folder).mkdir(parents=True)
     (project.root / folder / name).touch()
     run = Workflow(project.root, "config/paper.yaml").run("--dry-run", "--quiet")

@@ -1,4 +1,5 @@
-"""Another workflow imports this one: from a folder, with its own configuration, or deployed from a repository by snakedeploy."""
+"""Another workflow imports this one: from a folder, with its own configuration, or deployed from a
+repository by snakedeploy."""
 
 import os
 import re
@@ -50,22 +51,31 @@ def snakemake(folder: Path, *arguments: str, **environment: str) -> str:
 
 @pytest.fixture
 def importer(project: Workflow, tmp_path: Path) -> Path:
-    """The folder of a workflow that imports the smoke experiment twice, under another name; the project is elsewhere."""
+    """The folder of a workflow that imports the smoke experiment twice, under another name; the
+    project is elsewhere."""
     folder = tmp_path / "importer"
     (folder / "workflow").mkdir(parents=True)
     snakefile = project.root / "workflow" / "Snakefile"
-    (folder / "workflow" / "Snakefile").write_text(IMPORTER.format(snakefile=snakefile), encoding="utf-8")
-    settings = {"heads": project.settings() | {"experiment": "imported"}, "own": "of no concern to the module"}
+    (folder / "workflow" / "Snakefile").write_text(
+        IMPORTER.format(snakefile=snakefile), encoding="utf-8"
+    )
+    settings = {
+        "heads": project.settings() | {"experiment": "imported"},
+        "own": "of no concern to the module",
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     return folder
 
 
-def test_a_module_runs_with_the_configuration_of_its_importer(importer: Path, smoke: Workflow) -> None:
+def test_a_module_runs_with_the_configuration_of_its_importer(
+    importer: Path, smoke: Workflow
+) -> None:
     printed = snakemake(importer)
 
     assert re.findall(r"Finished jobid: \d+ \(Rule: (heads_relations|second_tokens|own)\)", printed)
+    parses = "tatoeba_en_fr/parses/relations.parquet"
     made = {
-        "tatoeba_en_fr/parses/relations.parquet": "results/imported/tatoeba_en_fr/parses/relations.parquet",
+        parses: f"results/imported/{parses}",
         "tatoeba_en_fr/corpus/tokens/dev.safetensors": "second/results/imported/tokens.done",
     }
     for name, path in made.items():
@@ -77,9 +87,18 @@ def test_a_module_runs_with_the_configuration_of_its_importer(importer: Path, sm
 
 def test_a_missing_text_stops_a_module_and_its_prefix_does_not_move_it(importer: Path) -> None:
     settings = yaml.safe_load((importer / "config.yaml").read_text(encoding="utf-8"))
-    mine = {"title": "Mine", "source": {"kind": "local", "path": "mine.tsv"}, "target_language": "de"}
-    settings["heads"] |= {"corpora": {"mine": mine}, "parser": {"engine": "conllu", "path": "trees.conllu"}}
-    (importer / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    mine = {
+        "title": "Mine",
+        "source": {"kind": "local", "path": "mine.tsv"},
+        "target_language": "de",
+    }
+    settings["heads"] |= {
+        "corpora": {"mine": mine},
+        "parser": {"engine": "conllu", "path": "trees.conllu"},
+    }
+    (importer / "config.yaml").write_text(
+        yaml.safe_dump(settings, sort_keys=False), encoding="utf-8"
+    )
     (importer / "mine.tsv").write_text("one\teins\n", encoding="utf-8")
     (importer / "trees.conllu").touch()
     snakemake(importer, "--dry-run", "second_all")
@@ -90,8 +109,11 @@ def test_a_missing_text_stops_a_module_and_its_prefix_does_not_move_it(importer:
 
 @pytest.fixture
 def hosted(tmp_path: Path) -> tuple[Path, Path]:
-    """A repository of the working tree with the tag v1.0.0, and a cache in which Snakemake finds it as one of a git host."""
-    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    """A repository of the working tree with the tag v1.0.0, and a cache in which Snakemake finds it
+    as one of a git host."""
+    files = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True
+    )
     if files.returncode:
         pytest.skip("the project is not a git checkout, of which Snakemake could read a release")
     repository = tmp_path / "github" / "owner" / "specialized-heads"
@@ -100,7 +122,12 @@ def hosted(tmp_path: Path) -> tuple[Path, Path]:
             (repository / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, repository / name, follow_symlinks=False)
     identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"], ["tag", "v1.0.0"]):
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["commit", "-q", "-m", "release"],
+        ["tag", "v1.0.0"],
+    ):
         subprocess.run(["git", *identity, *command], cwd=repository, check=True)
     cache = tmp_path / "cache"
     sources = cache / "snakemake" / "snakemake" / "source-cache" / "snakemake-git-cache"
@@ -109,12 +136,18 @@ def hosted(tmp_path: Path) -> tuple[Path, Path]:
     return repository, cache
 
 
-def test_a_release_is_deployed_by_snakedeploy_and_runs(hosted: tuple[Path, Path], tmp_path, smoke: Workflow) -> None:
-    pytest.importorskip("snakedeploy", reason="snakedeploy is not installed (pip install snakedeploy)")
+def test_a_release_is_deployed_by_snakedeploy_and_runs(
+    hosted: tuple[Path, Path], tmp_path, smoke: Workflow
+) -> None:
+    pytest.importorskip(
+        "snakedeploy", reason="snakedeploy is not installed (pip install snakedeploy)"
+    )
     repository, cache = hosted
     deployed = tmp_path / "deployed"
     command = ["snakedeploy", "deploy-workflow", f"file://{repository}", str(deployed)]
-    done = subprocess.run([*command, "--tag", "v1.0.0"], capture_output=True, text=True, env=ENVIRONMENT)
+    done = subprocess.run(
+        [*command, "--tag", "v1.0.0"], capture_output=True, text=True, env=ENVIRONMENT
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert 'github("owner/specialized-heads", path="workflow/Snakefile", tag="v1.0.0")' in (
         deployed / "workflow" / "Snakefile"
@@ -122,7 +155,14 @@ def test_a_release_is_deployed_by_snakedeploy_and_runs(hosted: tuple[Path, Path]
     assert (deployed / "config" / "config.yaml").read_bytes() == (ROOT / "config.yaml").read_bytes()
 
     environment = {"XDG_CACHE_HOME": str(cache), "GIT_TERMINAL_PROMPT": "0"}
-    shared = ("--shared-fs-usage", "persistence", "input-output", "software-deployment", "sources", "source-cache")
+    shared = (
+        "--shared-fs-usage",
+        "persistence",
+        "input-output",
+        "software-deployment",
+        "sources",
+        "source-cache",
+    )
     printed = snakemake(deployed, "--dry-run", *shared, **environment)
     assert "given_baseline" in printed
     shutil.copy2(deployed / "config" / "smoke.yaml", deployed / "config" / "config.yaml")

@@ -1,4 +1,5 @@
-"""All that the smoke experiment leaves out: head counts, controls, ablation, criteria side by side, several seeds, export."""
+"""All that the smoke experiment leaves out: head counts, controls, ablation, criteria side by side,
+several seeds, export."""
 
 import pandas as pd
 import pytest
@@ -49,7 +50,9 @@ def test_every_kind_of_model_is_scored_for_every_seed(models: pd.DataFrame) -> N
 
 def test_a_control_has_the_heads_of_its_model(models: pd.DataFrame) -> None:
     keys = ["scope", "lam", "target_heads", "seed"]
-    pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all")].set_index(keys)[HEADS]
+    pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all")].set_index(keys)[
+        HEADS
+    ]
     for kind in ("scratch", "count", "continued", "continued_count"):
         pd.testing.assert_frame_equal(models[models["kind"] == kind].set_index(keys)[HEADS], pruned)
     by_number = models[(models["scope"] == "all") & (models["target_heads"] == 6)].set_index("kind")
@@ -61,17 +64,23 @@ def test_a_continued_control_is_trained_as_the_baseline_and_then_as_pruning_trai
 ) -> None:
     updates = models.groupby("kind")["updates"].unique().map(set)
     assert updates["baseline"] == updates["scratch"] == {30} and updates["pruned"] == {20}
-    logs = pd.read_parquet(pruning.file("data/logs.parquet")).query("kind != 'baseline'").groupby("kind")
+    logs = (
+        pd.read_parquet(pruning.file("data/logs.parquet"))
+        .query("kind != 'baseline'")
+        .groupby("kind")
+    )
     rates = logs["learning_rate"].max()
     for kind, first in CONTINUED.items():
         assert updates[kind] == {50}
         assert rates[kind] == rates["pruned"] != rates[first]
         before, after = (
-            load(pruning.file(f"{CORPUS}/models/{name}/all_heads6/seed1/model.safetensors")) for name in (first, kind)
+            load(pruning.file(f"{CORPUS}/models/{name}/all_heads6/seed1/model.safetensors"))
+            for name in (first, kind)
         )
         assert before.architecture == after.architecture and any(changed(before, after).values())
     judged = pd.read_csv(pruning.file("claims.csv")).set_index(["claim", "corpus"])
-    assert set(judged.loc[["scratch", "count", "regularised"], "verdict"]) <= {"not testable"}  # too little BLEU
+    # too little BLEU
+    assert set(judged.loc[["scratch", "count", "regularised"], "verdict"]) <= {"not testable"}
 
 
 def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:
@@ -81,8 +90,11 @@ def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:
         assert (steps.loc[steps["removed"] == 0, "bleu"] == score).all()
 
 
-@pytest.mark.parametrize("name", ["systematic", "moments", "criteria", "figure7", "figure9", "figure10"])
+@pytest.mark.parametrize(
+    "name", ["systematic", "moments", "criteria", "figure7", "figure9", "figure10"]
+)
 def test_every_point_of_a_figure_is_of_both_seeds(pruning, name: str) -> None:
     assert pruning.file(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
-    seeds = pd.read_csv(pruning.file(f"figures/{name}.csv"))["seeds"].dropna()  # the paper's own points have none
+    # the paper's own points have none
+    seeds = pd.read_csv(pruning.file(f"figures/{name}.csv"))["seeds"].dropna()
     assert set(seeds) == {2}

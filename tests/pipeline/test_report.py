@@ -1,4 +1,5 @@
-"""The report: one page that holds every figure and table, needs no network, and opens in a real browser."""
+"""The report: one page that holds every figure and table, needs no network, and opens in a real
+browser."""
 
 import zipfile
 from pathlib import Path
@@ -24,18 +25,27 @@ def unpacked(smoke, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_every_figure_and_table_that_the_experiment_has(smoke, unpacked) -> None:
     figures = {path.name for path in smoke.file("figures").glob("*.png")}
     tables = {path.name for path in smoke.file("tables").glob("*.html")}
-    assert {path.stem for path in smoke.file("tables").glob("*.csv")} == {Path(name).stem for name in tables}
-    assert {f"figure{number}.png" for number in range(1, 11)} | {"front.png", "training_curves.png"} <= figures
+    assert {path.stem for path in smoke.file("tables").glob("*.csv")} == {
+        Path(name).stem for name in tables
+    }
+    assert {f"figure{number}.png" for number in range(1, 11)} | {
+        "front.png",
+        "training_curves.png",
+    } <= figures
     assert {"table1.html", "table2.html", "models.html", "data_card.html"} <= tables
     files = {path.name for path in unpacked.rglob("*") if path.is_file()}
     assert files == figures | tables | {"claims.html", "report.html"}
 
 
-def test_it_opens_without_a_network_and_lists_its_parts_in_order(unpacked: Path, tmp_path: Path) -> None:
+def test_it_opens_without_a_network_and_lists_its_parts_in_order(
+    unpacked: Path, tmp_path: Path
+) -> None:
     with chromium(tmp_path) as browser:
 
         def texts(selector: str) -> list[str]:
-            script = "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
+            script = (
+                "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
+            )
             return browser.run(script, selector)
 
         browser.resize(1366, 768)
@@ -50,4 +60,6 @@ def test_it_opens_without_a_network_and_lists_its_parts_in_order(unpacked: Path,
         names = [name.split(":")[0].replace("\u2007", "") for name in texts("nav tbody tr")]
         assert names == [f"Figure {number}" for number in range(1, 11)] + ["Table 1", "Table 2"]
         assert browser.console("SEVERE") == []
-        assert [url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert [
+            url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:"))
+        ] == []

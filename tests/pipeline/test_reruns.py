@@ -1,4 +1,5 @@
-"""What makes results stale, and what does not: rows of the table in docs/cluster.md that no other test has."""
+"""What makes results stale, and what does not: rows of the table in docs/cluster.md that no other
+test has."""
 
 import json
 import os
@@ -14,12 +15,18 @@ from pages import ROOT, blocks
 def test_what_changes_no_result(finished) -> None:
     values = finished.settings()  # defaults that are written down, keys in another order
     values["heads"]["relations"] = ["nsubj", "obj", "amod", "advmod"]
-    values["corpora"] = {name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()}
+    values["corpora"] = {
+        name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()
+    }
     assert finished.configured(values).stale() == set()
-    for module in ("experiment/configuration.py", "experiment/sections.py"):  # what defines the keys
+    # what defines the keys
+    for module in ("experiment/configuration.py", "experiment/sections.py"):
         finished.edit(module)
     # Touched files are compared, also those with megabytes.
-    for name in ("src/specialized_heads/training/loop.py", "resources/tatoeba_en_fr/corpus.parquet"):
+    for name in (
+        "src/specialized_heads/training/loop.py",
+        "resources/tatoeba_en_fr/corpus.parquet",
+    ):
         os.utime(finished.root / name)
     pinned = finished.root / "envs/pipeline.yaml"  # not used without conda
     packages = yaml.safe_load(pinned.read_text(encoding="utf-8"))
@@ -32,13 +39,19 @@ def test_changed_data_goes_through_to_the_models_of_their_corpus(finished) -> No
     path = finished.root / "resources/libreoffice_en_ru/corpus.parquet"
     pd.read_parquet(path).iloc[:-100].to_parquet(path)
     stale = finished.stale()
-    assert {"corpus_raw", "tokens", "train_baseline", "analyse_heads"} <= {rule for rule, _ in stale}
+    assert {"corpus_raw", "tokens", "train_baseline", "analyse_heads"} <= {
+        rule for rule, _ in stale
+    }
     assert not any(path.startswith("tatoeba_en_fr/") for _, path in stale)
 
 
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_what_a_job_may_use_changes_nothing(finished, gpus: int) -> None:
-    resources = ["--set-resources", f"train_baseline:gpu={gpus}", "train_baseline:mem_mb=1000*attempt"]
+    resources = [
+        "--set-resources",
+        f"train_baseline:gpu={gpus}",
+        "train_baseline:mem_mb=1000*attempt",
+    ]
     run = finished.run("--dry-run", "--set-threads", "train_baseline=1", *resources)
     assert "Nothing to be done" in run.printed
 
@@ -46,12 +59,21 @@ def test_what_a_job_may_use_changes_nothing(finished, gpus: int) -> None:
 @pytest.mark.parametrize("resource", ["gpu=2", 'gres="gpu:2"', 'gres="gpu:a100:2"'])
 def test_training_on_several_gpus_starts_a_process_for_each(finished, resource: str) -> None:
     arguments = ["--dry-run", "--printshellcmds", "--forcerun", "train_baseline"]
-    several = "torch.distributed.run --standalone --nproc-per-node 2 -m specialized_heads.training.train --train"
-    assert several not in finished.run(*arguments, "--set-resources", "train_baseline:gpu=1").printed
-    assert several in finished.run(*arguments, "--set-resources", f"train_baseline:{resource}").printed
+    several = (
+        "torch.distributed.run --standalone --nproc-per-node 2 -m "
+        "specialized_heads.training.train --train"
+    )
+    assert (
+        several not in finished.run(*arguments, "--set-resources", "train_baseline:gpu=1").printed
+    )
+    assert (
+        several in finished.run(*arguments, "--set-resources", f"train_baseline:{resource}").printed
+    )
 
 
-def test_another_list_of_stanza_models_makes_the_trees_stale(project, shared: Path, tmp_path: Path) -> None:
+def test_another_list_of_stanza_models_makes_the_trees_stale(
+    project, shared: Path, tmp_path: Path
+) -> None:
     if not (shared / "stanza").is_dir():
         pytest.skip(f"no Stanza models in {shared}")
     models = shutil.copytree(shared / "stanza", tmp_path / "stanza", copy_function=shutil.copyfile)
@@ -77,7 +99,9 @@ def test_a_figure_takes_two_edits(finished) -> None:
     (finished.root / path).write_text(module, encoding="utf-8")
     rows = finished.root / "src/specialized_heads/experiment/figures.py"
     text = rows.read_text(encoding="utf-8")
-    rows.write_text(text.replace("RESULTS = [\n", f"RESULTS = [\n    {row.strip()},\n", 1), encoding="utf-8")
+    rows.write_text(
+        text.replace("RESULTS = [\n", f"RESULTS = [\n    {row.strip()},\n", 1), encoding="utf-8"
+    )
 
     target = "results/smoke/figures/entropy.pdf"
     run = finished.run(target)
@@ -85,5 +109,6 @@ def test_a_figure_takes_two_edits(finished) -> None:
     assert run.rules == {"figure"}
     assert finished.file("figures/entropy.pdf").read_bytes().startswith(b"%PDF-")
     assert "EN-FR Tatoeba" in finished.file("figures/entropy.csv").read_text(encoding="utf-8")
-    # It makes nothing else stale but the table of the environment and the page of all results, which are made after all figures.
+    # It makes nothing else stale but the table of the environment and the page of all results,
+    # which are made after all figures.
     assert {Path(path).stem for _, path in finished.stale()} == {"environment", "index", "summary"}

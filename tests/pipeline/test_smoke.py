@@ -9,7 +9,12 @@ import pytest
 from specialized_heads.report.gather import KEYS
 from specialized_heads.stage import read_json
 
-PRUNED = ["pruned/encoder_lambda0.0001", "pruned/encoder_lambda100", "pruned/all_lambda0.01", "pruned/all_lambda100"]
+PRUNED = [
+    "pruned/encoder_lambda0.0001",
+    "pruned/encoder_lambda100",
+    "pruned/all_lambda0.01",
+    "pruned/all_lambda100",
+]
 SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 OF_MODELS = ("models", "heads", "logs")  # the tables that have rows of every pruned model
@@ -22,7 +27,9 @@ def test_it_runs_to_the_end(smoke_run) -> None:
     assert run.status == 0, run.printed[-5000:]
     assert {"corpus_raw", *REPORT} < run.rules
     folder = workflow.file("")
-    assert [path for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".state"] == []
+    assert [
+        path for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".state"
+    ] == []
 
 
 def test_it_ends_with_what_was_found_and_a_page_that_links_to_all_of_it(smoke_run) -> None:
@@ -35,7 +42,11 @@ def test_it_ends_with_what_was_found_and_a_page_that_links_to_all_of_it(smoke_ru
     page = workflow.file("index.html")
     links = set(re.findall(r'(?:href|src|srcset)="([\w./]+)[" ]', page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).is_file()] == []
-    shown = {path for name in ("figures/*", "tables/*", "claims.*", "data/*") for path in page.parent.glob(name)}
+    shown = {
+        path
+        for name in ("figures/*", "tables/*", "claims.*", "data/*")
+        for path in page.parent.glob(name)
+    }
     unused = page.parent / "data" / "ablation.parquet"  # this experiment ablates nothing
     assert shown - {page.parent / link for link in links} <= {unused}
     assert {"viewer/index.html", "configuration.yaml"} < links
@@ -55,7 +66,10 @@ def test_every_model_is_scored(smoke) -> None:
     trained = models["kind"] + "/" + models["scope"] + "_lambda" + models["lam"].map("{:g}".format)
     models["name"] = trained.where(models["kind"] != "baseline", "baseline")
     names = models.groupby("corpus")["name"].agg(list).to_dict()
-    assert names == {"tatoeba_en_fr": ["baseline", *PRUNED, *SCRATCH], "libreoffice_en_ru": ["baseline"]}
+    assert names == {
+        "tatoeba_en_fr": ["baseline", *PRUNED, *SCRATCH],
+        "libreoffice_en_ru": ["baseline"],
+    }
     assert models["signature"].str.contains("version:").all()
     assert (models["sentences"] == 100).all()
 
@@ -70,7 +84,9 @@ def test_a_small_lambda_keeps_heads_and_a_large_one_keeps_none(smoke) -> None:
 
 
 def test_heads_of_a_model_without_any_are_an_empty_table(smoke) -> None:
-    heads = pd.read_parquet(smoke.file("tatoeba_en_fr/heads/pruned/encoder_lambda100/seed1.parquet"))
+    heads = pd.read_parquet(
+        smoke.file("tatoeba_en_fr/heads/pruned/encoder_lambda100/seed1.parquet")
+    )
     assert heads["type"].value_counts().to_dict() == {"decoder": 8, "cross": 8}
     shown = pd.read_csv(smoke.file("figures/figure8.csv"))
     assert shown.groupby("lam", dropna=False)["heads"].first().loc[100] == 0
@@ -103,7 +119,9 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
     places = (f"{corpus}/models", f"{corpus}/relevance", f"{corpus}/heads", f"viewer/{corpus}")
     assert folders == {f"{place}/pruned/{name}" for place in places}
     assert {rule for rule, _ in stale} - of_models == REPORT | {"viewer_index", "configuration"}
-    assert {path for rule, path in stale if rule == "gather"} == {f"data/{table}.parquet" for table in OF_MODELS}
+    assert {path for rule, path in stale if rule == "gather"} == {
+        f"data/{table}.parquet" for table in OF_MODELS
+    }
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:

@@ -1,4 +1,5 @@
-"""Where the commands run: a home folder that cannot be written, other encodings, limited processors, an active environment."""
+"""Where the commands run: a home folder that cannot be written, other encodings, limited
+processors, an active environment."""
 
 import os
 import re
@@ -16,21 +17,37 @@ from workflows import ENVIRONMENT, PIPED, Run, Workflow, copy_tree, ended
 
 QUICK = "results/smoke/configuration.yaml"  # a job of a second
 BARE = {
-    name: value for name, value in ENVIRONMENT.items() if not name.startswith(("XDG_", "LC_", "LANG", "PYTHONUTF8"))
+    name: value
+    for name, value in ENVIRONMENT.items()
+    if not name.startswith(("XDG_", "LC_", "LANG", "PYTHONUTF8"))
 }
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
 
 
-def run(project: Workflow, *arguments: str, before: tuple[str, ...] = (), **environment: str) -> Run:
+def run(
+    project: Workflow, *arguments: str, before: tuple[str, ...] = (), **environment: str
+) -> Run:
     """Snakemake in other surroundings."""
     options = {"cwd": project.root, "env": BARE | environment, "text": True, **PIPED}
-    command = [*before, sys.executable, "-m", "snakemake", *arguments, "--configfile", project.configuration]
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "snakemake",
+        *arguments,
+        "--configfile",
+        project.configuration,
+    ]
     return ended(subprocess.Popen(command, **options))
 
 
 @pytest.mark.parametrize("profile", ["default", "gpu", "slurm"])
 def test_the_home_folder_need_not_be_writable(project, profile: str) -> None:
-    options = ["--workflow-profile", f"profiles/{profile}", *(["--executor", "local"] if profile == "slurm" else [])]
+    options = [
+        "--workflow-profile",
+        f"profiles/{profile}",
+        *(["--executor", "local"] if profile == "slurm" else []),
+    ]
     made = run(project, QUICK, "--cores", "1", *options, HOME="/dev/null/home")
     assert made.status == 0, made.printed[-3000:]
     assert (project.root / QUICK).exists()
@@ -47,17 +64,22 @@ def test_an_encoding_that_is_not_utf_8_is_one_line_and_make_sets_its_own(project
     assert made.status == 0, made.printed[-3000:]
     assert "λ → русский" in (project.root / QUICK).read_text(encoding="utf-8")
     rule = "shown: ; @echo utf8=$$PYTHONUTF8"
-    printed = subprocess.check_output(["make", "--eval", rule, "shown"], cwd=ROOT, env=BARE | ASCII, text=True)
+    printed = subprocess.check_output(
+        ["make", "--eval", rule, "shown"], cwd=ROOT, env=BARE | ASCII, text=True
+    )
     assert "utf8=1\n" in printed
 
 
 @pytest.fixture
 def one_processor() -> Iterator[tuple[str, ...]]:
-    """The start of a command that may use one processor's worth of time, as a container with a limit may."""
+    """The start of a command that may use one processor's worth of time, as a container with a
+    limit may."""
     version_2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     group = Path("/sys/fs/cgroup", "" if version_2 else "cpu", f"specialized_heads-{os.getpid()}")
     limits = (
-        {"cpu.max": "100000 100000"} if version_2 else {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"}
+        {"cpu.max": "100000 100000"}
+        if version_2
+        else {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"}
     )
     try:
         group.mkdir()
@@ -80,7 +102,10 @@ def test_all_cores_are_those_that_the_control_group_allows(project, one_processo
     )
 
 
-CLOSED = "results/smoke/tatoeba_en_fr/logs/prune_encoder_lambda100_seed1.log: all 8 gates closed at λ 100"
+CLOSED = (
+    "results/smoke/tatoeba_en_fr/logs/prune_encoder_lambda100_seed1.log: all 8 gates closed "
+    "at λ 100"
+)
 
 
 def test_warnings_of_jobs_are_printed_and_repeated_at_the_end(smoke_run) -> None:
@@ -89,7 +114,9 @@ def test_warnings_of_jobs_are_printed_and_repeated_at_the_end(smoke_run) -> None
     written = {
         f"{path.relative_to(workflow.root)}: {text}"
         for path in workflow.file("").rglob("*.log")
-        for text in re.findall(r"^[\d:]{8} warning: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for text in re.findall(
+            r"^[\d:]{8} warning: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
     }
     assert shown == sorted(written)
     assert sum(line.startswith(CLOSED) for line in shown) == 1
@@ -127,12 +154,16 @@ TEXTS = [
 
 def documented() -> list[str]:
     """The lines of the documentation that install something."""
-    return sorted({line for path in TEXTS for line in re.findall(LINES, path.read_text(encoding="utf-8"))})
+    return sorted(
+        {line for path in TEXTS for line in re.findall(LINES, path.read_text(encoding="utf-8"))}
+    )
 
 
 def test_each_documented_line_installs_into_the_active_environment(tmp_path: Path) -> None:
     lines = documented()
-    assert {"make install EXTRAS=slurm", "make install EXTRAS=models,stanza,ctranslate2"} < set(lines)
+    assert {"make install EXTRAS=slurm", "make install EXTRAS=models,stanza,ctranslate2"} < set(
+        lines
+    )
     base = sys._base_executable
     root = tmp_path / "project"
     root.mkdir()
@@ -145,13 +176,27 @@ def test_each_documented_line_installs_into_the_active_environment(tmp_path: Pat
     def called(line: str, *, active: Path) -> str:
         path = os.pathsep.join([str(active / "bin"), str(Path(base).parent), "/usr/bin:/bin"])
         activated = environment | {"VIRTUAL_ENV": str(active), "PATH": path}
-        done = subprocess.run(["bash", "-euc", line], cwd=root, env=activated, capture_output=True, text=True)
+        done = subprocess.run(
+            ["bash", "-euc", line], cwd=root, env=activated, capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         return done.stdout
 
     other = tmp_path / "other"  # an environment without pip, as uv makes them, is active
     subprocess.run([base, "-m", "venv", "--without-pip", other], check=True)
-    probe = [base, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0", "-d", tmp_path / "pip", "pip"]
+    probe = [
+        base,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--retries",
+        "0",
+        "-d",
+        tmp_path / "pip",
+        "pip",
+    ]
     if subprocess.run(probe, capture_output=True).returncode:
         pytest.skip("pip reaches no package index")
     called("make install", active=other)
@@ -162,5 +207,7 @@ def test_each_documented_line_installs_into_the_active_environment(tmp_path: Pat
     for line in [*lines, "make .venv/installed-tests"]:
         called(line, active=own)
     named = [word for line in lines if line.startswith("pip") for word in shlex.split(line)[2:]]
-    listed = {canonicalize_name(line.split()[0]) for line in called("pip list", active=own).splitlines()}
+    listed = {
+        canonicalize_name(line.split()[0]) for line in called("pip list", active=own).splitlines()
+    }
     assert {canonicalize_name(re.split(r"[=\[]", name)[0]) for name in named} <= listed

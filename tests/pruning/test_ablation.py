@@ -1,4 +1,5 @@
-"""The stage that scores ablations: each number is that of the model from which the heads are gone."""
+"""The stage that scores ablations: each number is that of the model from which the heads are
+gone."""
 
 import copy
 from pathlib import Path
@@ -27,13 +28,19 @@ from specialized_heads.pruning.ablation import (
     translate_without,
 )
 
-DECODED = {"decoding": {"beam": 2, "max_length_ratio": 1.0}, "preprocess": "none", "language": "en", "device": "cpu"}
+DECODED = {
+    "decoding": {"beam": 2, "max_length_ratio": 1.0},
+    "preprocess": "none",
+    "language": "en",
+    "device": "cpu",
+}
 UNEVEN = {"encoder": [[1, 2], [0]], "decoder": [[], [1, 2]], "cross": [[0, 2], [2]]}
 
 
 @pytest.fixture
 def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
-    """A model with uneven layers, and a set whose references are its own translations with some errors."""
+    """A model with uneven layers, and a set whose references are its own translations with some
+    errors."""
     names = ("model.safetensors", "bpe.model", "references.parquet", "output.parquet", "state")
     files = {name.split(".")[0]: tmp_path / name for name in names}
     files["bpe"].write_bytes(learn(WORDS, size=60, name="target"))
@@ -42,7 +49,9 @@ def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
     save(model, files["model"], training={})
     sources, targets = sentences(15, vocabulary=59)
     texts = load_bpe(files["bpe"]).decode(translate(model, sources, **DECODED["decoding"]))
-    references = [text if number % 3 else text[: len(text) // 2] for number, text in enumerate(texts)]
+    references = [
+        text if number % 3 else text[: len(text) // 2] for number, text in enumerate(texts)
+    ]
     pq.write_table(pa.table({"target": references}), files["references"])
     return files | {"tokens": token_file("test", sources, targets)}
 
@@ -75,7 +84,10 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
     table = pd.read_parquet(files["output"])
     assert not files["state"].exists()
     assert table["what"].value_counts().to_dict() == {"without": 8, "alone": 8}
-    wanted = {tuple(row.values()): heads for row, heads in removals(architecture_of(files["model"]), alone=True)}
+    wanted = {
+        tuple(row.values()): heads
+        for row, heads in removals(architecture_of(files["model"]), alone=True)
+    }
     full = bleu_without(files, sentences, set())
     for row in table.to_dict("records"):
         heads = wanted[row["what"], row["type"], row["layer"], row["head"]]
@@ -91,11 +103,18 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
 
 
 def test_steps_are_tenths_with_halves_rounded_up() -> None:
-    expected = {20: [*range(0, 21, 2)], 5: [*range(6)], 72: [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72], 0: [0]}
+    expected = {
+        20: [*range(0, 21, 2)],
+        5: [*range(6)],
+        72: [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72],
+        0: [0],
+    }
     assert {heads: ablation.steps(heads) for heads in expected} == expected
 
 
-def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
+def test_systematic_pruning_from_all_heads_to_none(
+    call, files, sentences, token_file, tmp_path
+) -> None:
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
     call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
@@ -105,20 +124,28 @@ def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token
     assert whole["pruned"].tolist() == ["all", *KINDS]
     assert set(whole["bleu"]) == set(found["bleu_full"]) == {bleu_without(files, sentences, set())}
     assert set(whole["p_value"]) == {1.0}
-    rows = sorted(pd.read_parquet(table).to_dict("records"), key=lambda row: row["importance_normalised"])
+    rows = sorted(
+        pd.read_parquet(table).to_dict("records"), key=lambda row: row["importance_normalised"]
+    )
     assert len({row["importance_normalised"] for row in rows}) > 5
     order = [(row["type"], row["layer"], row["head"]) for row in rows]
     for row in found.to_dict("records"):
         removed = [head for head in order if row["pruned"] in ("all", head[0])][: row["removed"]]
         assert row["bleu"] == bleu_without(files, sentences, set(removed))
         assert row["share"] == row["removed"] / row["heads"]
-    assert found.groupby("pruned")["heads"].first().to_dict() == {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
+    assert found.groupby("pruned")["heads"].first().to_dict() == {
+        "all": 8,
+        "encoder": 3,
+        "decoder": 2,
+        "cross": 3,
+    }
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
     call(ablation, settings=DECODED | {"by_type": False}, importance=table, **files)
     assert pd.read_parquet(files["output"]).equals(found[found["pruned"] == "all"])
 
 
-# Many removals in one pass: each equals the model without these heads, and a kill loses no pass that was finished.
+# Many removals in one pass: each equals the model without these heads, and a kill loses no pass
+# that was finished.
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
 DECODING = Decoding(beam=3, max_length_ratio=1.5)
@@ -143,7 +170,11 @@ def some_removals(model: Transformer) -> list[Removal]:
     """Each head, the other heads of each layer, and growing sets across all types."""
     heads = heads_of(model.architecture, scope="all")
     others = [frozenset(o for o in heads if o[:2] == h[:2] and o != h) for h in heads]
-    return [frozenset([h]) for h in heads] + others + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
+    return (
+        [frozenset([h]) for h in heads]
+        + others
+        + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
+    )
 
 
 def test_masks_equal_removal(model: Transformer) -> None:
@@ -151,13 +182,17 @@ def test_masks_equal_removal(model: Transformer) -> None:
     found = translate_without(model, SOURCES, removals, decoding=DECODING)
     assert len(found) == len(removals)
     for removal, outputs in zip(removals, found, strict=True):
-        assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), sorted(removal)
+        assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), (
+            sorted(removal)
+        )
     # The masks do something.
     assert len({str(outputs) for outputs in found}) > len(heads_of(model.architecture, scope="all"))
     assert all(attention.gate is None for attention in model.attentions())
 
 
-def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ablation, "REMOVALS", 3)
     decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
     encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
@@ -169,7 +204,9 @@ def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monke
         assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
 
 
-def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_path: Path, monkeypatch) -> None:
+def test_the_state_survives_a_kill(
+    model: Transformer, store, sentences, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(ablation, "REMOVALS", 2)
     monkeypatch.setattr(ablation, "TOKENS", 30)
     data = store(*sentences(12))
@@ -184,7 +221,9 @@ def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_pat
     undisturbed = run("other")
     assert list(undisturbed) == [NOTHING, *removals]
     sources = [data.source_ids(sentence).tolist() for sentence in range(12)]
-    assert undisturbed[removals[0]] == translate(without(model, removals[0]), sources, **DECODING.model_dump())
+    assert undisturbed[removals[0]] == translate(
+        without(model, removals[0]), sources, **DECODING.model_dump()
+    )
     done, whole = [], translate_without
 
     def until_killed(model, sources, group, *, decoding):

@@ -1,4 +1,5 @@
-"""Importance I_h of heads: against finite differences of the mask, its absolute value per token, and the table."""
+"""Importance I_h of heads: against finite differences of the mask, its absolute value per token,
+and the table."""
 
 from pathlib import Path
 
@@ -21,7 +22,9 @@ PRUNED = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]
 
 
 @pytest.mark.parametrize("pruned", [False, True])
-def test_the_derivative_by_the_mask_is_that_of_differences(tiny_model, sentences, store, monkeypatch, pruned) -> None:
+def test_the_derivative_by_the_mask_is_that_of_differences(
+    tiny_model, sentences, store, monkeypatch, pruned
+) -> None:
     def loss(states, table, labels, *, ignore, **_):
         return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
 
@@ -37,16 +40,23 @@ def test_the_derivative_by_the_mask_is_that_of_differences(tiny_model, sentences
     expected = mask_derivatives(model, lambda: float(task.loss(model, batch, label_smoothing=0.0)))
     assert len(expected) == (7 if pruned else 12)
     for (kind, layer, head), difference in expected.items():
-        assert float(found[kind, layer][:, head].sum()) == pytest.approx(difference, rel=1e-5, abs=1e-7)
+        assert float(found[kind, layer][:, head].sum()) == pytest.approx(
+            difference, rel=1e-5, abs=1e-7
+        )
 
 
 def test_the_absolute_value_is_taken_token_by_token(tiny_model, store, monkeypatch) -> None:
     model = tiny_model(layers=1)
-    # Sources of 1 and 2 subwords, targets of 2 and 0; each is followed by the end of the sentence, then by padding.
+    # Sources of 1 and 2 subwords, targets of 2 and 0; each is followed by the end of the sentence,
+    # then by padding.
     data = store([[5], [6, 7]], [[8, 9], []])
     by_hand = {
-        "encoder": torch.tensor([[[1.0, -1.0, 99.0], [2.0, 0.0, 99.0]], [[3.0, -3.0, 2.0], [0.0, 0.0, 0.0]]]),
-        "decoder": torch.tensor([[[1.0, 2.0, -5.0], [0.0, 0.0, 4.0]], [[-4.0, 99.0, 99.0], [0.0, 99.0, 99.0]]]),
+        "encoder": torch.tensor(
+            [[[1.0, -1.0, 99.0], [2.0, 0.0, 99.0]], [[3.0, -3.0, 2.0], [0.0, 0.0, 0.0]]]
+        ),
+        "decoder": torch.tensor(
+            [[[1.0, 2.0, -5.0], [0.0, 0.0, 4.0]], [[-4.0, 99.0, 99.0], [0.0, 99.0, 99.0]]]
+        ),
     }
     by_hand["cross"] = -by_hand["decoder"]
 
@@ -70,7 +80,9 @@ def test_batches_do_not_show(tiny_model, sentences, store) -> None:
         assert (values > 0).all()
 
 
-def test_the_stage_writes_a_row_per_head(call, tiny_model, token_file, sentences, store, tmp_path: Path) -> None:
+def test_the_stage_writes_a_row_per_head(
+    call, tiny_model, token_file, sentences, store, tmp_path: Path
+) -> None:
     model = tiny_model()
     model.keep_heads(PRUNED)
     save(model, tmp_path / "model.safetensors", training={})
@@ -80,7 +92,11 @@ def test_the_stage_writes_a_row_per_head(call, tiny_model, token_file, sentences
     expected = heads_of(model.architecture, scope="all")  # under their first numbers
     assert [tuple(row) for row in table[["type", "layer", "head"]].to_numpy()] == expected
     found = importance.importance(model, store(*sentences(10)))
-    assert table["importance"].tolist() == pytest.approx(np.concatenate(list(found.values())).tolist(), rel=1e-6)
+    assert table["importance"].tolist() == pytest.approx(
+        np.concatenate(list(found.values())).tolist(), rel=1e-6
+    )
     for _, same in table.groupby(["type", "layer"]):
         norm = np.sqrt((same["importance"] ** 2).sum())
-        assert same["importance_normalised"].tolist() == pytest.approx((same["importance"] / norm).tolist())
+        assert same["importance_normalised"].tolist() == pytest.approx(
+            (same["importance"] / norm).tolist()
+        )

@@ -1,4 +1,5 @@
-"""Pruning: which weights a scope may change, which heads are removed, and what is recorded; training on after a cut."""
+"""Pruning: which weights a scope may change, which heads are removed, and what is recorded;
+training on after a cut."""
 
 import json
 import re
@@ -37,12 +38,19 @@ Pruned = tuple[Transformer, Transformer, list[dict], dict]
 
 @pytest.fixture
 def pruned(call, tokens: dict[str, Path], tmp_path: Path, tiny_model) -> Callable[..., Pruned]:
-    """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
+    """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the
+    log."""
 
     def run(start: str = "baseline", **settings: object) -> Pruned:
         save(tiny_model(), tmp_path / "baseline.safetensors", training={})
         files = outputs(tmp_path) | {"gates": tmp_path / "gates.json"}
-        call(prune, settings=SETTINGS | settings, **{start: tmp_path / "baseline.safetensors"}, **tokens, **files)
+        call(
+            prune,
+            settings=SETTINGS | settings,
+            **{start: tmp_path / "baseline.safetensors"},
+            **tokens,
+            **files,
+        )
         assert not (tmp_path / "state").exists()
         models = load(tmp_path / "baseline.safetensors"), load(files["output"])
         record = json.loads(files["records"].read_text().splitlines()[-1])
@@ -56,7 +64,8 @@ def test_gate_noise_has_a_seed_of_its_own(pruned) -> None:
         return pruned(**settings)[1].state_dict()
 
     (own, same, other), (plain, unaffected) = (
-        [weights(lam=lam, gate_seed=seed) for seed in seeds] for lam, seeds in ((0.01, (None, 1, 2)), (0.0, (None, 2)))
+        [weights(lam=lam, gate_seed=seed) for seed in seeds]
+        for lam, seeds in ((0.01, (None, 1, 2)), (0.0, (None, 2)))
     )
     torch.testing.assert_close(same, own, rtol=0, atol=0)
     torch.testing.assert_close(unaffected, plain, rtol=0, atol=0)
@@ -64,7 +73,9 @@ def test_gate_noise_has_a_seed_of_its_own(pruned) -> None:
 
 
 @pytest.mark.parametrize("scope, kept", [("encoder", 4), ("all", 12)])
-def test_without_penalty_there_are_no_gates_and_all_heads_stay(pruned, tmp_path: Path, scope: str, kept: int) -> None:
+def test_without_penalty_there_are_no_gates_and_all_heads_stay(
+    pruned, tmp_path: Path, scope: str, kept: int
+) -> None:
     before, after, gates, record = pruned(scope=scope, lam=0.0, gate_learning_rate=5.0)
     assert after.architecture == before.architecture
     assert any(changed(before, after).values())
@@ -74,7 +85,9 @@ def test_without_penalty_there_are_no_gates_and_all_heads_stay(pruned, tmp_path:
 
 
 @pytest.mark.parametrize("scope", ["encoder", "all"])
-def test_a_huge_penalty_removes_all_heads_and_the_model_still_translates(pruned, scope: str, tmp_path, caplog) -> None:
+def test_a_huge_penalty_removes_all_heads_and_the_model_still_translates(
+    pruned, scope: str, tmp_path, caplog
+) -> None:
     caplog.set_level("INFO")
     before, after, gates, _ = pruned(scope=scope, lam=100.0)
     assert after.architecture.encoder == ((), ())
@@ -89,18 +102,26 @@ def test_a_huge_penalty_removes_all_heads_and_the_model_still_translates(pruned,
     assert len(translate(after, [[5, 9, 4, 17], [8], []], beam=2, max_length_ratio=2.0)) == 3
 
 
-def test_rows_of_gates_and_the_logged_loss_are_those_of_the_model(pruned, store, sentences, tmp_path: Path) -> None:
+def test_rows_of_gates_and_the_logged_loss_are_those_of_the_model(
+    pruned, store, sentences, tmp_path: Path
+) -> None:
     _, after, gates, record = pruned(scope="all", lam=0.1, gate_learning_rate=0.6)
-    assert [(row["type"], row["layer"], row["head"]) for row in gates] == list(product(KINDS, (1, 2), (1, 2)))
+    assert [(row["type"], row["layer"], row["head"]) for row in gates] == list(
+        product(KINDS, (1, 2), (1, 2))
+    )
     assert 0 < sum(row["kept"] for row in gates) < 12
     for row in gates:
         assert row["kept"] == (row["log_alpha"] > 0)
-        assert row["p_open"] == pytest.approx(float(probability_open(torch.tensor(row["log_alpha"]))))
+        assert row["p_open"] == pytest.approx(
+            float(probability_open(torch.tensor(row["log_alpha"])))
+        )
         heads = getattr(after.architecture, row["type"])[row["layer"] - 1]
         assert row["kept"] == (row["head"] - 1 in heads)
         logged = record["open"][f"{row['type']}.{row['layer']}"][row["head"] - 1]
         assert row["p_open"] == pytest.approx(logged, abs=1e-4)
-    assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
+    assert record["dev_loss"] == pytest.approx(
+        evaluate(after, store(*sentences(10, seed=2))), rel=1e-5
+    )
     assert read_json(tmp_path / "model.json")["training"]["lam"] == 0.1
 
 
@@ -119,7 +140,9 @@ def test_rows_of_gates_that_are_open_closed_decided_or_not(tiny_model) -> None:
 
 
 @pytest.mark.parametrize("scope, counts", [("encoder", (0, 3)), ("all", (5, 12))])
-def test_as_many_heads_as_asked_for_stay(pruned, store, sentences, tmp_path: Path, scope: str, counts: tuple) -> None:
+def test_as_many_heads_as_asked_for_stay(
+    pruned, store, sentences, tmp_path: Path, scope: str, counts: tuple
+) -> None:
     """Those with the largest log α."""
     for count in counts:
         before, after, rows, record = pruned(scope=scope, lam=None, target_heads=count)
@@ -127,7 +150,9 @@ def test_as_many_heads_as_asked_for_stay(pruned, store, sentences, tmp_path: Pat
         assert sum(left.values()) == count + (8 if scope == "encoder" else 0)
         kept = [row["log_alpha"] for row in rows if row["kept"]]
         assert sorted(kept) == sorted(row["log_alpha"] for row in rows)[len(rows) - count :]
-        assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
+        assert record["dev_loss"] == pytest.approx(
+            evaluate(after, store(*sentences(10, seed=2))), rel=1e-5
+        )
         written = read_json(tmp_path / "gates.json")
         asked = [written[name] for name in ("scope", "lam", "target_heads", "kept")]
         assert asked == [scope, None, count, count]
@@ -135,10 +160,15 @@ def test_as_many_heads_as_asked_for_stay(pruned, store, sentences, tmp_path: Pat
         assert written["gates_open"] == sum(row["log_alpha"] > 0 for row in rows)
         assert written["decided_after"] == 12
         open_ = [p for layer in record["open"].values() for p in layer]
-        assert sorted(open_) == [0.0] * (len(rows) - count) + [1.0] * count  # at the end gates are constants
-        assert {"decoder_norm.weight", "target_embedding", "output_embedding"} < changed(before, after).keys()
+        # at the end gates are constants
+        assert sorted(open_) == [0.0] * (len(rows) - count) + [1.0] * count
+        assert {"decoder_norm.weight", "target_embedding", "output_embedding"} < changed(
+            before, after
+        ).keys()
         for name, differs in changed(before, after).items():
-            assert differs == (scope == "all" or name.startswith(("source_embedding", "encoder"))), name
+            assert differs == (
+                scope == "all" or name.startswith(("source_embedding", "encoder"))
+            ), name
 
 
 def test_the_controller_leads_the_gates_near_the_target(pruned, tmp_path: Path) -> None:
@@ -157,14 +187,18 @@ def test_more_heads_than_there_are(pruned) -> None:
 
 def test_an_encoder_that_nothing_attends_to_cannot_be_trained_alone(tiny_model) -> None:
     model = tiny_model()
-    model.remove_heads({head for head in heads_of(model.architecture, scope="all") if head[0] == "cross"})
+    model.remove_heads(
+        {head for head in heads_of(model.architecture, scope="all") if head[0] == "cross"}
+    )
     prune.freeze(model, scope="all")
     with pytest.raises(UserError, match="no cross-attention heads"):
         prune.freeze(model, scope="encoder")
 
 
 @pytest.mark.parametrize("target", [{"lam": 0.05}, {"lam": None, "target_heads": 2}])
-def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path, target: dict) -> None:
+def test_what_rounding_the_gates_costs(
+    pruned, store, sentences, tmp_path: Path, target: dict
+) -> None:
     _, hard, rows, _ = pruned(**target, gate_learning_rate=0.2)
     for row in rows:
         assert row["soft"] == pytest.approx(float(soft(torch.tensor(row["log_alpha"]))))
@@ -174,7 +208,10 @@ def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path,
     assert written["loss_hard"] != written["loss_soft"]
     assert written["expected"] == pytest.approx(sum(row["p_open"] for row in rows))
     in_model = read_json(tmp_path / "model.json")["training"]["gates"]
-    assert in_model == {name: written[name] for name in ("expected", "decided", "by_order", "loss_hard", "loss_soft")}
+    assert in_model == {
+        name: written[name]
+        for name in ("expected", "decided", "by_order", "loss_hard", "loss_soft")
+    }
 
 
 def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
@@ -185,7 +222,8 @@ def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
     assert float(soft(torch.tensor(3.0))) == 1.0
     model.attentions("encoder")[0].gate.log_alpha.data = torch.tensor([-4.0, 0.5])
     model.attentions("cross")[1].gate.log_alpha.data = torch.tensor([1.0, -0.5])
-    expected = {("encoder", 0): torch.tensor([-4.0, 0.5]), ("cross", 1): torch.tensor([1.0, -0.5])}  # log α
+    # log α
+    expected = {("encoder", 0): torch.tensor([-4.0, 0.5]), ("cross", 1): torch.tensor([1.0, -0.5])}
     fold_soft_gates(model)
     for attention, original in zip(model.attentions(), plain.attentions(), strict=True):
         assert attention.gate is None
@@ -210,7 +248,9 @@ def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path, at: int) -> None
     assert [(tmp_path / name).read_bytes() for name in names] == expected
 
 
-def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned, monkeypatch) -> None:
+def test_the_regularised_control_starts_from_the_baselines_first_weights(
+    pruned, monkeypatch
+) -> None:
     seen = []
 
     def look(model: Transformer, settings: prune.Settings, files: object, **more: object) -> None:
@@ -228,14 +268,17 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned,
     assert all(changed(first, after).values())
 
 
-# Two processes that train together: the same updates as one process alone, the same gates, one set of files.
+# Two processes that train together: the same updates as one process alone, the same gates, one set
+# of files.
 
 SHARED = PRUNING | {
     "scope": "all",
     "lam": None,
     "target_heads": 5,
-    # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
-    "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
+    # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are
+    # those of one process.
+    "training": TRAINING
+    | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
 }
 
 
@@ -248,9 +291,14 @@ def prune_in_two_processes(files: dict[str, Path]) -> None:
     assert found.returncode == 0, found.stderr
 
 
-def test_two_processes_prune_as_one(call, token_file, sentences, tokens, tiny_model, tmp_path: Path) -> None:
+def test_two_processes_prune_as_one(
+    call, token_file, sentences, tokens, tiny_model, tmp_path: Path
+) -> None:
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
-    inputs = tokens | {"baseline": tmp_path / "baseline.safetensors", "train": token_file("train", *sentences(80))}
+    inputs = tokens | {
+        "baseline": tmp_path / "baseline.safetensors",
+        "train": token_file("train", *sentences(80)),
+    }
 
     def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
         files = outputs(folder) | {"gates": folder / "gates.json"}
@@ -260,7 +308,9 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tokens, tiny_mo
         records = [json.loads(line) for line in files["records"].read_text().splitlines()]
         return load_file(files["output"]), read_json(files["gates"]), records
 
-    alone, gates, records = results(tmp_path / "1", lambda files: call(prune, settings=SHARED, **files))
+    alone, gates, records = results(
+        tmp_path / "1", lambda files: call(prune, settings=SHARED, **files)
+    )
     together, shared_gates, shared_records = results(tmp_path / "2", prune_in_two_processes)
 
     assert gates["kept"] == shared_gates["kept"] == 5
@@ -270,7 +320,9 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tokens, tiny_mo
     for name, weight in alone.items():
         assert torch.allclose(weight, together[name], atol=1e-5), name
     assert [r["tokens"] for r in records] == [r["tokens"] for r in shared_records]
-    assert [r["loss"] for r in records] == pytest.approx([r["loss"] for r in shared_records], rel=1e-5)
+    assert [r["loss"] for r in records] == pytest.approx(
+        [r["loss"] for r in shared_records], rel=1e-5
+    )
 
 
 # Fine-tuning a cut model: which weights change, and that it trains as pruning does.
@@ -284,7 +336,9 @@ def finetuned(call, tokens: dict[str, Path], tiny_model, tmp_path: Path) -> Call
     save(model, tmp_path / "cut.safetensors", training={"cut": {"criterion": "random"}})
 
     def run(**changes: object) -> Path:
-        settings = {name: PRUNING[name] for name in ("seed", "scope", "dropout", "training", "device")} | changes
+        settings = {
+            name: PRUNING[name] for name in ("seed", "scope", "dropout", "training", "device")
+        } | changes
         written = outputs(tmp_path / "finetuned")
         call(finetune, settings=settings, model=tmp_path / "cut.safetensors", **tokens, **written)
         return written["output"]
@@ -292,7 +346,9 @@ def finetuned(call, tokens: dict[str, Path], tiny_model, tmp_path: Path) -> Call
     return run
 
 
-def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everything(finetuned, tmp_path) -> None:
+def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everything(
+    finetuned, tmp_path
+) -> None:
     before, after = load(tmp_path / "cut.safetensors"), load(finetuned())
     assert after.architecture == before.architecture
     for name, differs in changed(before, after).items():
@@ -300,13 +356,19 @@ def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everythi
     assert all(changed(before, load(finetuned(scope="all"))).values())
 
 
-def test_a_process_that_took_over_keeps_its_state(pruned, finetuned, monkeypatch, tmp_path: Path) -> None:
-    """It claims the folder after the last update, while this process measures the losses that it is about to write."""
+def test_a_process_that_took_over_keeps_its_state(
+    pruned, finetuned, monkeypatch, tmp_path: Path
+) -> None:
+    """It claims the folder after the last update, while this process measures the losses that it is
+    about to write."""
 
     def train(*_: object, state: Path, **__: object) -> None:
         write_file(state / "owner", "another process")
 
-    for module, run, folder in ((prune, pruned, tmp_path), (training, finetuned, tmp_path / "finetuned")):
+    for module, run, folder in (
+        (prune, pruned, tmp_path),
+        (training, finetuned, tmp_path / "finetuned"),
+    ):
         monkeypatch.setattr(module, "train", train)
         with pytest.raises(UserError, match="another process has taken over"):
             run()
@@ -314,18 +376,26 @@ def test_a_process_that_took_over_keeps_its_state(pruned, finetuned, monkeypatch
         assert not (folder / "gates.json").exists() and not (folder / "model.safetensors").exists()
 
 
-def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], monkeypatch, tmp_path: Path) -> None:
+def test_it_trains_as_pruning_does(
+    call, finetuned, tokens: dict[str, Path], monkeypatch, tmp_path: Path
+) -> None:
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 
-    def record(model: Transformer, plan: loop.Plan, data: loop.Data, *, state: Path, **_: object) -> None:
+    def record(
+        model: Transformer, plan: loop.Plan, data: loop.Data, *, state: Path, **_: object
+    ) -> None:
         claim(state)
-        seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
+        seen.append(
+            (plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash)
+        )
 
     for module in (prune, training):
         monkeypatch.setattr(module, "train", record)
     finetuned()
-    files = {"baseline": tmp_path / "cut.safetensors", "gates": tmp_path / "gates"} | outputs(tmp_path / "pruned")
+    files = {"baseline": tmp_path / "cut.safetensors", "gates": tmp_path / "gates"} | outputs(
+        tmp_path / "pruned"
+    )
     call(prune, settings=PRUNING | {"lam": 0.0, "gate_learning_rate": 0.0}, **tokens, **files)
     (plan, trained, data), (expected, gated, same) = seen
     assert vars(plan) == vars(expected)
@@ -337,7 +407,8 @@ def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], mon
 
 
 def rows(encoder: list[float], cross=(), kept: int | None = None, decided: int = 99) -> list[dict]:
-    """Gates with these log α, open if positive or among the `kept` largest; the first `decided` are decided."""
+    """Gates with these log α, open if positive or among the `kept` largest; the first `decided` are
+    decided."""
     gates = [{"type": "encoder", "log_alpha": value} for value in encoder]
     gates += [{"type": "cross", "log_alpha": value} for value in cross]
     for place, row in enumerate(sorted(gates, key=lambda row: -row["log_alpha"])):
@@ -356,16 +427,40 @@ def rows(encoder: list[float], cross=(), kept: int | None = None, decided: int =
         (rows([-3.0] * 4 + [3.0], decided=4), {"lam": 0.01}, None),  # 80% are decided
         (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, "no gate closed at λ 0.0001.*pruning.heads"),
         (rows([-3.0, -1.0]), {"lam": 100.0}, "all 2 gates closed at λ 100;.*pruning.heads"),
-        (rows([-3.0, -1.0], [4.0]), {"scope": "all", "lam": 0.02}, "all gates of type encoder.*pruning.heads_all"),
-        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, "the gates hardly moved: log α is at most 0.10"),
+        (
+            rows([-3.0, -1.0], [4.0]),
+            {"scope": "all", "lam": 0.02},
+            "all gates of type encoder.*pruning.heads_all",
+        ),
+        (
+            rows([1.95, 2.1, 2.0], decided=0),
+            {"lam": 0.01},
+            "the gates hardly moved: log α is at most 0.10",
+        ),
         (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, "the gates hardly moved"),
-        (rows([1.0] * 9 + [-2.0], kept=4), {"target_heads": 4}, "9 of 10 gates were open.*pruning.updates"),
+        (
+            rows([1.0] * 9 + [-2.0], kept=4),
+            {"target_heads": 4},
+            "9 of 10 gates were open.*pruning.updates",
+        ),
         (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, "1 of 10 gates.*pruning.updates"),
         (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, "2 of 3 gates are decided"),
-        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, "all 2 gates closed.*; 0 of 2 gates are decided"),
+        (
+            rows([-1.0, -2.0], decided=0),
+            {"lam": 0.01},
+            "all 2 gates closed.*; 0 of 2 gates are decided",
+        ),
     ],
 )
-def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(gates: list[dict], target: dict, said) -> None:
-    usual = {"scope": "encoder", "lam": None, "target_heads": None, "init": 2.0, "updates": "pruning.updates"}
+def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(
+    gates: list[dict], target: dict, said
+) -> None:
+    usual = {
+        "scope": "encoder",
+        "lam": None,
+        "target_heads": None,
+        "init": 2.0,
+        "updates": "pruning.updates",
+    }
     found = remark(gates, **(usual | target))
     assert re.match(said, found) if said else found is None

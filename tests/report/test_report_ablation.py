@@ -46,13 +46,20 @@ def test_the_best_head_alone_is_chosen_layer_by_layer_and_seed_by_seed(ablated, 
     assert text["decoder self-attention"].iloc[0] == "–"
     assert text["cross-attention"].iloc[2] == "−13.00* (head 1)"
 
-    second = first.assign(seed=2, head=9 - first["head"], bleu=first["bleu"] - 1, delta=first["delta"] - 1)
+    second = first.assign(
+        seed=2, head=9 - first["head"], bleu=first["bleu"] - 1, delta=first["delta"] - 1
+    )
     rows = ablation.alone_numbers(ablated(first, second))
     best, deltas = rows.iloc[0], (-1.1, -2.1)
     values = best[["seeds", "delta", "delta_low", "delta_high", "delta_sd"]].tolist()
-    assert values == pytest.approx([2, np.mean(deltas), min(deltas), max(deltas), np.std(deltas, ddof=1)])
+    assert values == pytest.approx(
+        [2, np.mean(deltas), min(deltas), max(deltas), np.std(deltas, ddof=1)]
+    )
     assert pd.isna(best["head"])
-    assert ablation.alone_shown(rows).iloc[0][["n", "encoder self-attention"]].tolist() == ["2", "−1.60 ± 0.71*"]
+    assert ablation.alone_shown(rows).iloc[0][["n", "encoder self-attention"]].tolist() == [
+        "2",
+        "−1.60 ± 0.71*",
+    ]
 
 
 def test_correlation_is_that_of_the_textbook() -> None:
@@ -63,7 +70,8 @@ def test_correlation_is_that_of_the_textbook() -> None:
     assert found["pearson"] == pytest.approx(((x - 4) * away).sum() / np.sqrt(28 * (away**2).sum()))
     assert found["spearman"] == pytest.approx(1 - 6 * 6 / (7 * 48))  # six ranks are off by one
     z = np.arctanh(found["pearson"])
-    assert np.arctanh(found["pearson_high"]) - z == pytest.approx(1.96 / 2, abs=1e-3)  # √(7 - 3) = 2
+    # √(7 - 3) = 2
+    assert np.arctanh(found["pearson_high"]) - z == pytest.approx(1.96 / 2, abs=1e-3)
     assert np.arctanh(found["pearson_low"]) - z == pytest.approx(-1.96 / 2, abs=1e-3)
     assert found["pearson_p"] == pytest.approx(2 * NormalDist().cdf(-2 * z))
     assert np.isnan(ablation.correlation(x[:3], y[:3])["pearson"])
@@ -94,7 +102,9 @@ def test_steps_of_seeds_become_mean_and_range(ablated, make) -> None:
 
 def test_moments_are_shares_of_their_own_whole_model(ablated, make) -> None:
     first = make.systematic()
-    points = ablation.moments_numbers(ablated(first)).assign(update=lambda rows: rows["update"].fillna(0))
+    points = ablation.moments_numbers(ablated(first)).assign(
+        update=lambda rows: rows["update"].fillna(0)
+    )
     kept = points.set_index(["update", "share"])["kept"]
     assert kept[100].isna().all()  # half a BLEU: no share of it
     assert kept[300][0.5] == pytest.approx(0.5)

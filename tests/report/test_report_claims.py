@@ -1,4 +1,5 @@
-"""Claims: verdicts from values and intervals, the claims of Michel et al. on tables whose answer is known, and the table."""
+"""Claims: verdicts from values and intervals, the claims of Michel et al. on tables whose answer is
+known, and the table."""
 
 import re
 from collections.abc import Callable
@@ -81,7 +82,8 @@ OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=T
         (LARGER, Measured(0.3, 0.1, 0.5, baselines=3), Verdict.REPRODUCED),
         (LARGER, Measured(0.3, 0.1, 0.5, baselines=2), Verdict.PARTLY),
         (LARGER, Measured(0.03, -0.68, 0.74, baselines=3), Verdict.INCONCLUSIVE),
-        (LARGER, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),  # chance gives half of all differences this sign
+        # chance gives half of all differences this sign
+        (LARGER, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),
         (LARGER, Measured(-0.1, -0.3, 0.1, baselines=3), Verdict.INCONCLUSIVE),
         (LARGER, Measured(-0.2, -0.3, -0.1, baselines=3), Verdict.NOT_REPRODUCED),
         (claim(None, None, judged=False), Measured(0.5, 0.4, 0.6, baselines=3), Verdict.VALUE_ONLY),
@@ -99,17 +101,23 @@ def test_the_list_of_claims_is_complete_and_names_measures() -> None:
         low, high = each.range
         assert low <= high and (each.reported or not each.judged), each.name
         assert each.judged == (each.accepted != (None, None)), each.name
-    assert "&" not in LIST.read_text(encoding="utf-8")  # no anchors: a referee reads one entry at a time
+    # no anchors: a referee reads one entry at a time
+    assert "&" not in LIST.read_text(encoding="utf-8")
 
 
 def test_the_interval_of_a_share_is_wilson_s() -> None:
     whole, few = proportion(3, 3, of="models"), proportion(8, 96, of="heads")
-    assert (whole.value, whole.low, whole.high, whole.n) == pytest.approx((1.0, 0.4385, 1.0, 3), abs=1e-4)
+    assert (whole.value, whole.low, whole.high, whole.n) == pytest.approx(
+        (1.0, 0.4385, 1.0, 3), abs=1e-4
+    )
     assert (few.low, few.high) == pytest.approx((0.0428, 0.1559), abs=1e-4)
 
 
 CROSS = partial(of_ablation.removed, pruned="cross", share=0.8)
-END, LATER = of_ablation.redundant_at_the_end, partial(of_ablation.more_redundant_than_early, kept=0.9)
+END, LATER = (
+    of_ablation.redundant_at_the_end,
+    partial(of_ablation.more_redundant_than_early, kept=0.9),
+)
 LAST, RANK = (partial(of_ablation.one_left, rank=rank) for rank in (False, True))
 
 
@@ -123,20 +131,30 @@ def test_ablation(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize(("half", "seen"), [(0.380, True), (0.381, False), (0.0, False)])
-def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence, half: float, seen: bool) -> None:
-    """With half an interval of h, an effect needs 2.576 h / 1.96 to reach p < 0.01: 0.5 BLEU if h is 0.3804."""
+def test_few_single_heads_matter_only_if_the_test_set_could_show_it(
+    evidence, half: float, seen: bool
+) -> None:
+    """With half an interval of h, an effect needs 2.576 h / 1.96 to reach p < 0.01: 0.5 BLEU if h
+    is 0.3804."""
     single = evidence.single
     single = single.assign(delta_low=single["delta"] - half, delta_high=single["delta"] + half)
     with nullcontext() if seen else pytest.raises(NotTestable):
-        assert of_ablation.significant(replace(evidence, single=single)).value == pytest.approx(2 / 24)
+        assert of_ablation.significant(replace(evidence, single=single)).value == pytest.approx(
+            2 / 24
+        )
 
 
 def test_single_heads_whose_removal_raises_bleu(evidence: Evidence) -> None:
     losing, single = of_ablation.gains(evidence), evidence.single
     encoder = (single["what"] == "without") & (single["type"] == "encoder")
     first = single.index[encoder & (single["p_value"] < 0.01)][0]
-    winning = replace(evidence, single=single.assign(delta=single["delta"].where(single.index != first, 0.5)))
-    assert [(found.value, found.n) for found in (losing, of_ablation.gains(winning))] == [(0.0, 2), (0.5, 2)]
+    winning = replace(
+        evidence, single=single.assign(delta=single["delta"].where(single.index != first, 0.5))
+    )
+    assert [(found.value, found.n) for found in (losing, of_ablation.gains(winning))] == [
+        (0.0, 2),
+        (0.5, 2),
+    ]
     with pytest.raises(NotTestable, match="no encoder head changes the score"):
         of_ablation.gains(replace(evidence, single=single.assign(p_value=0.5)))
 
@@ -147,19 +165,27 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     assert measured.high - measured.low == pytest.approx(0.6 / 30)
     assert CROSS(evidence).value == pytest.approx(-0.8)
     assert END(evidence, kept=0.9).value == pytest.approx(0.5)
-    # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little BLEU.
+    # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little
+    # BLEU.
     assert LATER(evidence).value == pytest.approx(0.5 - 0.1)
 
 
 def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
     steps, single = evidence.systematic, evidence.single
     none = {"single": single.iloc[:0], "second": single.iloc[:0]}
-    cases = [(measure, none, "ablation.single") for measure in (of_ablation.significant, of_ablation.two_sets, RANK)]
+    cases = [
+        (measure, none, "ablation.single")
+        for measure in (of_ablation.significant, of_ablation.two_sets, RANK)
+    ]
     cases += [
         (RANK, {"single": single[single["head"] == 1]}, "one head, which is all of it"),
         (of_ablation.two_sets, {"second": single.iloc[:0]}, "on a second set"),
         (LATER, {"scores": evidence.scores.assign(updates=300)}, "does not yet translate"),
-        (LATER, {"systematic": steps[steps["update"].isna()]}, "at the end of training only .ablation.moments"),
+        (
+            LATER,
+            {"systematic": steps[steps["update"].isna()]},
+            "at the end of training only .ablation.moments",
+        ),
         (LATER, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
         (CROSS, {"systematic": steps[steps["share"].isin([0, 1])]}, "between 0% and 100%"),
         (CROSS, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
@@ -170,27 +196,55 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
 
 
 def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: Evidence) -> None:
-    """What can be judged of a model that translates has a reason, its BLEU, for one that does not."""
+    """What can be judged of a model that translates has a reason, its BLEU, for one that does
+    not."""
     tokenised = dict.fromkeys(with_ends("bleu_tokenised"), 4.0)
     known = replace(evidence, stands_for="wmt", scores=evidence.scores.assign(**tokenised))
-    strong, weak = (judged([replace(known, scores=known.scores.assign(bleu=bleu))]) for bleu in (40.0, 4.0))
-    able = strong["verdict"] != Verdict.NOT_TESTABLE
-    assert {"encoder_wmt", "positional", "gates_decided", "two_sets", "last_cross", "few_cross"} <= set(
-        strong["claim"][able]
+    strong, weak = (
+        judged([replace(known, scores=known.scores.assign(bleu=bleu))]) for bleu in (40.0, 4.0)
     )
+    able = strong["verdict"] != Verdict.NOT_TESTABLE
+    assert {
+        "encoder_wmt",
+        "positional",
+        "gates_decided",
+        "two_sets",
+        "last_cross",
+        "few_cross",
+    } <= set(strong["claim"][able])
     own = weak["claim"] == "baseline_wmt"
     assert weak.loc[own, "verdict"].tolist() == [Verdict.NOT_REPRODUCED]
     assert weak.loc[able & ~own, "reason"].str.contains("less than 5 BLEU").all()
     [first, *_] = notes(weak)  # on the page
-    assert first.startswith("Not testable on a: the baseline has less than 5 BLEU (") and "few_cross" in first
+    assert (
+        first.startswith("Not testable on a: the baseline has less than 5 BLEU (")
+        and "few_cross" in first
+    )
 
 
 def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
     ranges = {claim.name: claim for claim in claims()}
-    reported = {"baseline_wmt": 29.6, "encoder_wmt": -0.15, "encoder_opensubtitles": -0.25, "all_wmt_14_31_30": 0.02}
-    reported |= {"all_opensubtitles_6_9_13": -0.13, "obj_dependent_to_head": 0.38, "rare_words": 0.83}
-    reported |= {"single": 8 / 96, "last_cross": -13.56 / 36.05, "few_decoder": 30 / 36.05 - 1, "redundant_late": 0.4}
-    found = {name: judge(ranges[name], Measured(value, value, value, baselines=3)) for name, value in reported.items()}
+    reported = {
+        "baseline_wmt": 29.6,
+        "encoder_wmt": -0.15,
+        "encoder_opensubtitles": -0.25,
+        "all_wmt_14_31_30": 0.02,
+    }
+    reported |= {
+        "all_opensubtitles_6_9_13": -0.13,
+        "obj_dependent_to_head": 0.38,
+        "rare_words": 0.83,
+    }
+    reported |= {
+        "single": 8 / 96,
+        "last_cross": -13.56 / 36.05,
+        "few_decoder": 30 / 36.05 - 1,
+        "redundant_late": 0.4,
+    }
+    found = {
+        name: judge(ranges[name], Measured(value, value, value, baselines=3))
+        for name, value in reported.items()
+    }
     assert set(found.values()) == {Verdict.REPRODUCED}
     # And with the numbers that the figures and tables show beside ours.
     for row in paper.TABLE1:
@@ -198,7 +252,10 @@ def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
         assert Unit.POINTS.text(row.best - row.baseline) in claim.reported
     for row in paper.TABLE2:
         name = "wmt" if row.corpus == paper.WMT else "opensubtitles"
-        assert ranges[f"all_{name}_{row.encoder}_{row.decoder}_{row.cross}"].given["change"] == row.difference
+        assert (
+            ranges[f"all_{name}_{row.encoder}_{row.decoder}_{row.cross}"].given["change"]
+            == row.difference
+        )
     for row in paper.FIGURE7:
         name = "wmt" if row.corpus == paper.WMT else "opensubtitles"
         given = ranges[f"encoder_{name}"].given
@@ -213,9 +270,13 @@ def tables(make, evidence: Evidence) -> Callable[..., Tables]:
     """`tables(heads={...})`: those that hold the evidence, for each corpus that has heads."""
 
     def of(heads: dict[str, pd.DataFrame]) -> Tables:
-        ablation = pd.concat([evidence.single, evidence.second, evidence.systematic], ignore_index=True)
+        ablation = pd.concat(
+            [evidence.single, evidence.second, evidence.systematic], ignore_index=True
+        )
         known = {"models": evidence.scores, "ablation": ablation, "relations": make.relations()}
-        return make.tables(heads=heads, **{name: dict.fromkeys(heads, frame) for name, frame in known.items()})
+        return make.tables(
+            heads=heads, **{name: dict.fromkeys(heads, frame) for name, frame in known.items()}
+        )
 
     return of
 
@@ -227,7 +288,9 @@ def verdicts(tables: Tables) -> dict[str, str]:
 def test_the_evidence_is_that_of_the_tables(tables, evidence: Evidence) -> None:
     found = judged([evidence_of(tables({"a": evidence.heads}))])
     pd.testing.assert_frame_equal(found, judged([evidence]))
-    assert set(found["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
+    assert set(found["claim"]) == {
+        claim.name for claim in claims() if "translation" in claim.judged_on
+    }
 
 
 def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) -> None:
@@ -243,28 +306,39 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     assert "−0.92 \\[−1.32, −0.52\\]" in written and "1,000 sentences" in written
 
     few = given.models["encoder_heads"] == 3  # 12% of the heads
-    ends_of = ["counterpart_difference", "counterpart_difference_low", "counterpart_difference_high"]
+    ends_of = [
+        "counterpart_difference",
+        "counterpart_difference_low",
+        "counterpart_difference_high",
+    ]
     for ends, verdict in (((-0.3, -0.6, 0.0), "partly"), ((-3.0, -3.5, -2.5), "not reproduced")):
         given.models.loc[few, ends_of] = ends
         after = verdicts(given)
         assert after["encoder_wmt"] == verdict
         # Claims that follow from other rows keep their verdicts.
         assert {name for name in after if after[name] != before[name]} == {"encoder_wmt"}
-    assert verdicts(given._replace(ablation=given.ablation.assign(p_value=0.001)))["single"] == "not reproduced"
+    assert (
+        verdicts(given._replace(ablation=given.ablation.assign(p_value=0.001)))["single"]
+        == "not reproduced"
+    )
     # Without pruning, claims about the removal of heads are judged as before.
     alone = verdicts(given._replace(models=given.models[given.models["kind"] == "baseline"]))
     assert alone["single"] == before["single"] and alone["encoder_wmt"] == "not testable"
 
 
 def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence) -> None:
-    """Columns of another corpus do not count for this one, nor do those whose names begin as its own."""
+    """Columns of another corpus do not count for this one, nor do those whose names begin as its
+    own."""
     names = {"a": "obj", "b": "dobj", "c": "obj_co"}
     heads = {
-        title: evidence.heads.rename(columns=partial(re.sub, "^obj_", f"{name}_")) for title, name in names.items()
+        title: evidence.heads.rename(columns=partial(re.sub, "^obj_", f"{name}_"))
+        for title, name in names.items()
     }
     given = tables(heads)
     own = given.relations["corpus"].map(names)
-    given.relations["relation"] = given.relations["relation"].where(given.relations["relation"] != "obj", own)
+    given.relations["relation"] = given.relations["relation"].where(
+        given.relations["relation"] != "obj", own
+    )
     for title, columns in heads.items():
         assert set(given.of(title).heads.filter(like="obj_")) == set(columns.filter(like="obj_"))
     rows = numbers(given, {}).set_index(["claim", "corpus"])
@@ -289,7 +363,10 @@ def kept(tables, evidence: Evidence, tmp_path: Path):
     def write(name: str, *, seeds: int = 1, updates: int = 140) -> Path:
         given = tables({"EN-FR": evidence.heads})
         numbers = range(1, seeds + 1)
-        frames = {key: [frame.assign(seed=seed) for seed in numbers] for key, frame in given._asdict().items()}
+        frames = {
+            key: [frame.assign(seed=seed) for seed in numbers]
+            for key, frame in given._asdict().items()
+        }
         frames["models"] = [frame.assign(bleu=30.0) for frame in frames["models"]]
         folder = tmp_path / name / "data"
         folder.mkdir(parents=True)
@@ -304,15 +381,24 @@ def kept(tables, evidence: Evidence, tmp_path: Path):
 
 
 def test_enough_baselines_count_before_updates(kept) -> None:
-    folders = [kept("short", updates=100), kept("long", updates=500), kept("seeds", seeds=3, updates=50)]
+    folders = [
+        kept("short", updates=100),
+        kept("long", updates=500),
+        kept("seeds", seeds=3, updates=50),
+    ]
     for given, best in ((folders[:2], "long"), (folders[1::-1], "long"), (folders, "seeds")):
         rows = across.ranked(across.measured(given))
         first = rows.drop_duplicates("claim").set_index("claim")["experiment"]
         assert first["specialised_survive"] == first["gates_decided"] == first["cross_high"] == best
         # Every measurement is listed, one of each corpus as the best.
         same = rows[rows["claim"] == "specialised_survive"]
-        assert len(same) == len(given) and same["best"].tolist() == [True, *[False] * (len(given) - 1)]
-    assert set(rows["claim"]) == {claim.name for claim in claims() if "translation" in claim.judged_on}
+        assert len(same) == len(given) and same["best"].tolist() == [
+            True,
+            *[False] * (len(given) - 1),
+        ]
+    assert set(rows["claim"]) == {
+        claim.name for claim in claims() if "translation" in claim.judged_on
+    }
 
 
 def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:
@@ -330,8 +416,12 @@ def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> No
     unequal, equal = kept("unequal", seeds=3), kept("equal")
     for folder, kind, updates in ((unequal, "scratch", 5000), (equal, "continued", 1040)):
         models = pd.read_parquet(folder / "models.parquet")
-        pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all") & (models["lam"] > 0)]
-        pd.concat([models, pruned.assign(kind=kind, updates=updates)]).to_parquet(folder / "models.parquet")
+        pruned = models[
+            (models["kind"] == "pruned") & (models["scope"] == "all") & (models["lam"] > 0)
+        ]
+        pd.concat([models, pruned.assign(kind=kind, updates=updates)]).to_parquet(
+            folder / "models.parquet"
+        )
     rows = across.ranked(across.measured([unequal, equal])).query("claim == 'scratch'")
     assert dict(zip(rows["experiment"], rows["verdict"]))["unequal"] == "confounded"
     assert rows["experiment"].iloc[0] == "unequal"  # three baselines count before equal schedules
@@ -344,23 +434,37 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
     notes.write_text("claim,note\nbaseline_wmt,config/paper.yaml would test it\n", encoding="utf-8")
     counts = across.write([kept("a")], output=output, notes=notes)
     page = (tmp_path / "docs" / "evidence.md").read_text(encoding="utf-8")
-    assert "[a](../a/claims.md), EN-FR, 1 baseline, 140 updates" in page and "config/paper.yaml would test it. " in page
+    assert (
+        "[a](../a/claims.md), EN-FR, 1 baseline, 140 updates" in page
+        and "config/paper.yaml would test it. " in page
+    )
     rows, lines = pd.read_csv(f"{output}.csv"), page.splitlines()
     for name in rows["claim"]:
-        assert sum(line.startswith(f"| {name.replace('_', chr(92) + '_')}: ") for line in lines) == 1
-        assert sum(line.startswith(f"- **{name.replace('_', chr(92) + '_')}.** ") for line in lines) == 1
+        assert (
+            sum(line.startswith(f"| {name.replace('_', chr(92) + '_')}: ") for line in lines) == 1
+        )
+        assert (
+            sum(line.startswith(f"- **{name.replace('_', chr(92) + '_')}.** ") for line in lines)
+            == 1
+        )
     assert "not testable" in counts
     # A claim's row has the values of all corpora.
     other = across.ranked(
-        pd.concat([across.measured([tmp_path / "a" / "data"]).assign(corpus=name) for name in ("b", "c")])
+        pd.concat(
+            [across.measured([tmp_path / "a" / "data"]).assign(corpus=name) for name in ("b", "c")]
+        )
     )
-    assert "| claim | paper | accepted | b | c | verdict |" in across.page(other, output=output, notes={})
+    assert "| claim | paper | accepted | b | c | verdict |" in across.page(
+        other, output=output, notes={}
+    )
     notes.write_text("claim,note\nbaseline_wtm,typing error\n", encoding="utf-8")
     with pytest.raises(UserError, match="no claim baseline_wtm"):
         across.write([kept("b")], output=output, notes=notes)
     for content in ("", "claim;note\na;b\n", b"claim,note\n\xff,b\n"):
         notes.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(UserError, match="--notes takes CSV in UTF-8 with the columns claim and note"):
+        with pytest.raises(
+            UserError, match="--notes takes CSV in UTF-8 with the columns claim and note"
+        ):
             across.notes_of(notes)
     with pytest.raises(UserError, match="no models.parquet"):
         across.measured([tmp_path])

@@ -1,4 +1,5 @@
-"""Claims of Voita et al. on heads: for each rule of judgement a planted case on either side of it."""
+"""Claims of Voita et al. on heads: for each rule of judgement a planted case on either side of
+it."""
 
 from dataclasses import replace
 from functools import partial
@@ -36,18 +37,28 @@ def test_the_interval_is_students_over_baselines() -> None:
     # Three values may agree by chance: the interval holds the one within the baselines.
     alike = inference.mean_of(pd.Series([0.0, 0.0, 0.0]), within=(0.0, 0.18))
     assert values(alike) == (0.0, 0.0, 0.18)
-    assert values(inference.mean_of(found, within=(-2, 0.3)))[1:] == pytest.approx((-2, 0.26 + half))
+    assert values(inference.mean_of(found, within=(-2, 0.3)))[1:] == pytest.approx(
+        (-2, 0.26 + half)
+    )
     clipped = inference.mean_of(found, bounds=inference.SHARES)
     assert clipped.low == 0.0 and clipped.high == pytest.approx(0.26 + half)
     # Two baselines have no interval of their own worth the name: it is the one within them.
-    assert values(inference.mean_of(found[:2], within=(0.2, 0.3))) == pytest.approx((0.21, 0.2, 0.3))
+    assert values(inference.mean_of(found[:2], within=(0.2, 0.3))) == pytest.approx(
+        (0.21, 0.2, 0.3)
+    )
 
 
 def test_a_slope_given_another_column_is_that_of_a_regression() -> None:
-    """Least squares with a constant per layer and the ranks of confidence gives the same coefficients."""
+    """Least squares with a constant per layer and the ranks of confidence gives the same
+    coefficients."""
     random = np.random.default_rng(1)
     heads = pd.DataFrame(
-        {"seed": 1, "type": "encoder", "layer": np.repeat([1, 2, 3], 8), "x": random.integers(0, 2, 24)}
+        {
+            "seed": 1,
+            "type": "encoder",
+            "layer": np.repeat([1, 2, 3], 8),
+            "x": random.integers(0, 2, 24),
+        }
     )
     heads = heads.assign(z=random.random(24), y=random.random(24) + heads["x"])
     ranks = inference.ranked(heads["z"], heads[["layer"]])
@@ -56,15 +67,22 @@ def test_a_slope_given_another_column_is_that_of_a_regression() -> None:
     design = np.column_stack([heads["x"], ranks, constants])
     assert found[1] == pytest.approx(np.linalg.lstsq(design, heads["y"], rcond=None)[0][0])
     # The partial correlation is that of the residuals.
-    rest = [v - design[:, 1:] @ np.linalg.lstsq(design[:, 1:], v, rcond=None)[0] for v in (heads["x"], heads["y"])]
-    found, ends = inference.associated(heads, [heads["x"], heads["y"], ranks], inference.correlation_of)
+    rest = [
+        v - design[:, 1:] @ np.linalg.lstsq(design[:, 1:], v, rcond=None)[0]
+        for v in (heads["x"], heads["y"])
+    ]
+    found, ends = inference.associated(
+        heads, [heads["x"], heads["y"], ranks], inference.correlation_of
+    )
     assert found[1] == pytest.approx(np.corrcoef(*rest)[0, 1])
     assert ends[0] < found[1] < ends[1]
 
 
 def test_a_correlation_within_one_layer_is_spearmans() -> None:
     random = np.random.default_rng(2)
-    heads = pd.DataFrame({"seed": 1, "type": "encoder", "layer": 1, "x": random.random(9), "y": random.random(9)})
+    heads = pd.DataFrame(
+        {"seed": 1, "type": "encoder", "layer": 1, "x": random.random(9), "y": random.random(9)}
+    )
     ranks = [inference.ranked(heads[name], heads[["layer"]]) for name in ("x", "y")]
     found, _ = inference.associated(heads, ranks, inference.correlation_of)
     assert found[1] == pytest.approx(spearmanr(heads["x"], heads["y"]).statistic)
@@ -82,9 +100,12 @@ def test_permutations_find_what_confidence_does_not_explain() -> None:
 
 
 def test_the_slope_within_strata() -> None:
-    frame = pd.DataFrame({"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]})
+    frame = pd.DataFrame(
+        {"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]}
+    )
     pooled = inference.slope(frame["x"], frame["y"], frame[["seed"]])
-    # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1 + 1)².
+    # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1
+    # + 1)².
     half = 1.959964 * (0.5**0.5) / 2
     assert pooled[:3] == pytest.approx((0.5, 0.5 - half, 1.0), abs=1e-6)  # clipped
     assert pooled[3] == pytest.approx(0.1573, abs=1e-4)  # of z = √2
@@ -104,11 +125,14 @@ def test_margins_are_one_sided_and_means_over_baselines(three: Evidence) -> None
         ([0.30, 0.32, 0.31], Verdict.REPRODUCED),
         ([0.95, 0.96, 0.97], Verdict.REPRODUCED),  # better than the paper's heads
         ([0.14, 0.08, 0.12], Verdict.PARTLY),
-        ([0.30, 0.02, 0.05], Verdict.INCONCLUSIVE),  # no better than the offset, for all that three baselines say
+        # no better than the offset, for all that three baselines say
+        ([0.30, 0.02, 0.05], Verdict.INCONCLUSIVE),
         ([0.0, 0.01, 0.02], Verdict.NOT_REPRODUCED),
     ):
         values_by_seed = seed.map(dict(enumerate(margins, start=1)))
-        evidence = planted(three, **dict.fromkeys([column, f"{column}_low", f"{column}_high"], values_by_seed))
+        evidence = planted(
+            three, **dict.fromkeys([column, f"{column}_low", f"{column}_high"], values_by_seed)
+        )
         measured = MEASURES["obj_head_to_dependent"](evidence)
         assert (measured.value, measured.n) == (pytest.approx(np.mean(margins)), 302)
         assert verdict("obj_head_to_dependent", evidence) == expected
@@ -136,9 +160,13 @@ def test_the_measure_that_selected_the_recipe_is_counted_apart(make) -> None:
         ([False] * 5, Verdict.NOT_REPRODUCED),
     ],
 )
-def test_that_something_exists_is_a_share_of_the_baselines(make, found: list[bool], expected: Verdict) -> None:
+def test_that_something_exists_is_a_share_of_the_baselines(
+    make, found: list[bool], expected: Verdict
+) -> None:
     evidence = seeds(make.heads(), *[ALL_TYPES] * len(found))
-    shares = evidence.heads["seed"].map(dict(enumerate([0.95 if it else 0.2 for it in found], start=1)))
+    shares = evidence.heads["seed"].map(
+        dict(enumerate([0.95 if it else 0.2 for it in found], start=1))
+    )
     evidence = planted(evidence, **{"share_+1": shares})
     measured = MEASURES["positional_next"](evidence)
     assert (measured.value, measured.n) == (pytest.approx(np.mean(found)), len(found))
@@ -154,7 +182,9 @@ def test_positional_heads_that_are_fixed_confirm_nothing(three: Evidence) -> Non
 
 def test_rare_words_are_one_claim(three: Evidence) -> None:
     first = three.heads["layer"].eq(1)
-    evidence = planted(three, two_rarest=np.where(first, 0.37, 0.9), rarest=np.where(first, 0.2, 0.9))
+    evidence = planted(
+        three, two_rarest=np.where(first, 0.37, 0.9), rarest=np.where(first, 0.2, 0.9)
+    )
     measured = MEASURES["rare_words"](evidence)
     assert measured.value == pytest.approx(0.37) and "on the rarest token 20%" in measured.note
     assert verdict("rare_words", evidence) == Verdict.NOT_REPRODUCED
@@ -171,19 +201,23 @@ def test_the_most_relevant_heads_have_functions(three: Evidence) -> None:
     )
     measured = MEASURES["relevance_functions"](best)
     assert (measured.value, measured.n, measured.baselines) == (1.0, 3 * 7, 3)
-    # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and so on.
+    # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and
+    # so on.
     assert measured.note.startswith(f"mean rank {(4 * 2.5 + 2 * 1.5 + 1) / 7:.1f} of 8")
     assert verdict("relevance_functions", best) == Verdict.REPRODUCED
     assert verdict("relevance_functions", opposite) == Verdict.NOT_REPRODUCED
     # Ties count one half; the level of a layer does not matter.
     assert MEASURES["relevance_functions"](level).value == 0.5
-    # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6 beat 1 to 4.
+    # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6
+    # beat 1 to 4.
     numbered = planted(three, relevance=three.heads["head"])
     wins, pairs = 3 + 2 * 4 + (0 + 0 + 0 + 3), 7 + 2 * 6 + 4 * 4
     assert MEASURES["relevance_functions"](numbered).value == pytest.approx(wins / pairs)
     none = [[] for _ in range(len(three.heads))]
     assert "no layer" in reason(
-        MEASURES["relevance_functions"], three, heads=three.heads.assign(functions=none, relations=none)
+        MEASURES["relevance_functions"],
+        three,
+        heads=three.heads.assign(functions=none, relations=none),
     )
 
 
@@ -191,7 +225,11 @@ def test_one_baseline_or_two_reproduce_a_claim_partly_at_most(make) -> None:
     for number, expected in ((1, Verdict.PARTLY), (2, Verdict.PARTLY), (3, Verdict.REPRODUCED)):
         evidence = seeds(make.heads(), *[ALL_TYPES] * number)
         assert (
-            verdict("relevance_functions", planted(evidence, relevance=flags(evidence, FUNCTIONAL) * 1.0)) == expected
+            verdict(
+                "relevance_functions",
+                planted(evidence, relevance=flags(evidence, FUNCTIONAL) * 1.0),
+            )
+            == expected
         )
 
 
@@ -212,16 +250,25 @@ def test_relevance_that_follows_confidence_adds_nothing_to_it(three: Evidence) -
 
 
 def test_positional_heads_have_a_claim_of_their_own(three: Evidence) -> None:
-    positional = planted(three, relevance=flags(three, POSITIONAL) * 1.0, confidence=flags(three, POSITIONAL) * 1.0)
-    others = planted(three, relevance=flags(three, [p for p in FUNCTIONAL if p not in POSITIONAL]) * 1.0)
+    positional = planted(
+        three, relevance=flags(three, POSITIONAL) * 1.0, confidence=flags(three, POSITIONAL) * 1.0
+    )
+    others = planted(
+        three, relevance=flags(three, [p for p in FUNCTIONAL if p not in POSITIONAL]) * 1.0
+    )
     for name in ("relevance_positional", "confidence_positional"):
-        assert MEASURES[name](positional).value == 1.0 and verdict(name, positional) == Verdict.REPRODUCED
+        assert (
+            MEASURES[name](positional).value == 1.0
+            and verdict(name, positional) == Verdict.REPRODUCED
+        )
     assert verdict("relevance_positional", others) != Verdict.REPRODUCED
 
 
 def test_relevance_agrees_with_confidence_but_for_the_exception(three: Evidence) -> None:
     head = three.heads["head"]
-    mixed = head.map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1))) * three.heads["seed"].map({1: 1, 2: -1, 3: 1})
+    mixed = head.map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1))) * three.heads["seed"].map(
+        {1: 1, 2: -1, 3: 1}
+    )
     for confidence, expected in (
         (head, Verdict.REPRODUCED),
         (-head, Verdict.NOT_REPRODUCED),
@@ -229,7 +276,8 @@ def test_relevance_agrees_with_confidence_but_for_the_exception(three: Evidence)
     ):
         evidence = planted(three, relevance=head / 36, confidence=confidence / 10)
         assert verdict("relevance_confidence", evidence) == expected
-    # A rare-words head that is the most relevant of layer 1 does not count: 7 + 8 + 8 heads of each baseline.
+    # A rare-words head that is the most relevant of layer 1 does not count: 7 + 8 + 8 heads of each
+    # baseline.
     exception = three.heads["layer"].eq(1) & head.eq(8)
     low = planted(three, relevance=head / 36, confidence=(head / 10).where(~exception, 0.05))
     rare = low.heads["functions"].where(~exception, pd.Series([["rare words"]] * len(head)))
@@ -244,17 +292,25 @@ def test_few_heads_dominate_a_layer(three: Evidence) -> None:
     def with_relevance(*layers: list[float]) -> Evidence:
         heads = three.heads
         return planted(
-            three, relevance=[layers[layer - 1][head - 1] for layer, head in zip(heads["layer"], heads["head"])]
+            three,
+            relevance=[
+                layers[layer - 1][head - 1] for layer, head in zip(heads["layer"], heads["head"])
+            ],
         )
 
-    half, less = [0.3, 0.2, *[0.5 / 6] * 6], [0.29, 0.2, *[0.51 / 6] * 6]  # top two of eight: 50% or 49%
+    # top two of eight: 50% or 49%
+    half, less = [0.3, 0.2, *[0.5 / 6] * 6], [0.29, 0.2, *[0.51 / 6] * 6]
     assert MEASURES["relevance_dominated"](with_relevance(half, half, half)).value == 1.0
     assert (
         verdict("relevance_dominated", with_relevance(half, half, half)) == Verdict.PARTLY
     )  # 9 of 9 layers: at least 70%
     # The threshold is ours, and a verdict that rests on it says so.
-    assert verdict("relevance_dominated", with_relevance(half, less, less)) == Verdict.BY_OUR_THRESHOLD
-    assert MEASURES["relevance_dominated"](with_relevance(half, half, less)).value == pytest.approx(2 / 3)
+    assert (
+        verdict("relevance_dominated", with_relevance(half, less, less)) == Verdict.BY_OUR_THRESHOLD
+    )
+    assert MEASURES["relevance_dominated"](with_relevance(half, half, less)).value == pytest.approx(
+        2 / 3
+    )
     few = three.heads[three.heads["head"] < 4]
     assert "4 heads" in reason(MEASURES["relevance_dominated"], three, heads=few)
     far, near = [0.1] * 5 + [0.5, 0.24, 0.0], [0.1] * 5 + [0.5, 0.26, 0.0]
@@ -272,7 +328,9 @@ def test_few_heads_dominate_a_layer(three: Evidence) -> None:
         ([0.3, 0.25, 0.28], Verdict.NOT_REPRODUCED),
     ],
 )
-def test_the_exception_in_layer_1_needs_a_rare_words_head(make, gaps: list[float], expected: Verdict) -> None:
+def test_the_exception_in_layer_1_needs_a_rare_words_head(
+    make, gaps: list[float], expected: Verdict
+) -> None:
     """Per seed, this gap in confidence between the most relevant head of layer 1 and the others."""
     made = seeds(make.heads(), *[ALL_TYPES] * len(gaps))
     heads = made.heads.assign(confidence=0.5, relevance=0.1)
@@ -287,8 +345,13 @@ def test_the_exception_in_layer_1_needs_a_rare_words_head(make, gaps: list[float
 def test_relevance_and_the_effect_of_removal(three: Evidence) -> None:
     single = pd.concat([three.single.assign(seed=seed) for seed in (1, 2, 3)], ignore_index=True)
     encoder = single["type"].eq("encoder") & single["what"].eq("without")
-    single.loc[encoder, "delta"] = -single.loc[encoder, "head"]  # the higher the number, the larger the loss
+    # the higher the number, the larger the loss
+    single.loc[encoder, "delta"] = -single.loc[encoder, "head"]
     ablated = replace(three, single=single)
-    assert MEASURES["relevance_effect"](planted(ablated, relevance=three.heads["head"])).value == pytest.approx(1.0)
-    assert MEASURES["confidence_effect"](planted(ablated, confidence=-three.heads["head"])).value == pytest.approx(-1.0)
+    assert MEASURES["relevance_effect"](
+        planted(ablated, relevance=three.heads["head"])
+    ).value == pytest.approx(1.0)
+    assert MEASURES["confidence_effect"](
+        planted(ablated, confidence=-three.heads["head"])
+    ).value == pytest.approx(-1.0)
     assert "ablation.single" in reason(MEASURES["relevance_effect"], three, single=single[:0])

@@ -1,4 +1,5 @@
-"""Claims of Voita et al. on scores and gates: for each rule of judgement a planted case on either side of it."""
+"""Claims of Voita et al. on scores and gates: for each rule of judgement a planted case on either
+side of it."""
 
 from dataclasses import astuple, replace
 from functools import partial
@@ -37,12 +38,16 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
 
 
 def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Evidence) -> None:
-    """Resamples of sentences are the same for all seeds: noise of their own averages out, that of the sentences stays."""
+    """Resamples of sentences are the same for all seeds: noise of their own averages out, that of
+    the sentences stays."""
     random = np.random.default_rng(1)
     shared, tables = random.normal(0, 0.1, 1000), []
     for seed in (1, 2, 3):
         table = scores(seed=seed)
-        drawn = [shared + random.normal(0, 0.3, 1000) + value for value in table["counterpart_difference"]]
+        drawn = [
+            shared + random.normal(0, 0.3, 1000) + value
+            for value in table["counterpart_difference"]
+        ]
         tables.append(table.assign(counterpart_difference_samples=drawn))
     several = replace(evidence, scores=pd.concat(tables, ignore_index=True))
     measured = HALF(several)
@@ -62,7 +67,8 @@ def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Ev
 def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) -> None:
     table = evidence.scores
     assert "smallest model has 12.5%" in reason(TENTH, evidence)
-    # Undecided models are left out, but not those pruned to a number, whose gates are fixed for most of the training.
+    # Undecided models are left out, but not those pruned to a number, whose gates are fixed for
+    # most of the training.
     some = table.assign(gates_decided=table["gates_decided"].where(table["lam"] != 0.02, 0.5))
     assert "smallest model has 50.0%" in reason(FIFTH, evidence, scores=some)
     HALF(replace(evidence, scores=table.assign(gates_decided=0.5, target_heads=3.0)))
@@ -79,7 +85,10 @@ def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) ->
     one_seed = pd.concat([table, table[table["lam"] != 0].assign(seed=2)], ignore_index=True)
     assert HALF(replace(evidence, scores=one_seed)) == HALF(evidence)
     measured = MEASURES["encoder_wmt"](replace(evidence, scores=one_seed))
-    assert "seed 2 is not compared with λ 0" in measured.note and "against the baseline" in measured.note
+    assert (
+        "seed 2 is not compared with λ 0" in measured.note
+        and "against the baseline" in measured.note
+    )
     # A seed that is pruned with the other scope alone says nothing.
     other = pd.concat([table, scores(seed=2).query("scope != 'encoder'")], ignore_index=True)
     assert HALF(replace(evidence, scores=other)) == HALF(evidence)
@@ -94,31 +103,51 @@ def test_gates_must_be_decided(evidence: Evidence) -> None:
     assert (measured.value, measured.n) == (1.0, 2 * 24 + 2 * 72)
     table = evidence.scores
     of_encoder = table["scope"].eq("encoder") & table["lam"].gt(0)
-    mixed = replace(evidence, scores=table.assign(gates_decided=table["gates_decided"].where(~of_encoder, 0.2)))
+    mixed = replace(
+        evidence, scores=table.assign(gates_decided=table["gates_decided"].where(~of_encoder, 0.2))
+    )
     assert of_scores.gates_decided(mixed).value == pytest.approx((2 * 24 * 0.2 + 2 * 72) / 192)
     for decided, expected in ((0.9, Verdict.REPRODUCED), (0.89, Verdict.BY_OUR_THRESHOLD)):
-        several = pd.concat([scores(seed=seed, decided=decided) for seed in (1, 2, 3)], ignore_index=True)
+        several = pd.concat(
+            [scores(seed=seed, decided=decided) for seed in (1, 2, 3)], ignore_index=True
+        )
         assert verdict("gates_decided", replace(evidence, scores=several)) == expected
-    assert "fixes their gates" in reason(of_scores.gates_decided, evidence, scores=table.assign(target_heads=3.0))
+    assert "fixes their gates" in reason(
+        of_scores.gates_decided, evidence, scores=table.assign(target_heads=3.0)
+    )
 
 
 @pytest.mark.parametrize(("closing", "judged"), [(20, False), (49, False), (50, True)])
-def test_gates_that_their_rate_forces_shut_are_not_decided_by_the_loss(evidence, closing: int, judged: bool) -> None:
-    # One model of two heads, whose first gate closes at this update; all others of the tables have no log.
+def test_gates_that_their_rate_forces_shut_are_not_decided_by_the_loss(
+    evidence, closing: int, judged: bool
+) -> None:
+    # One model of two heads, whose first gate closes at this update; all others of the tables have
+    # no log.
     run = columns("pruned/encoder_lambda0.01", 1)
     opened = [(0, 0.9), (closing - 1, 0.5), (closing, 0.09), (140, 0.01)]
-    logs = pd.DataFrame([run | {"update": update, "open_encoder": [[first, 0.95]]} for update, first in opened])
+    logs = pd.DataFrame(
+        [run | {"update": update, "open_encoder": [[first, 0.95]]} for update, first in opened]
+    )
     logged = replace(evidence, logs=logs.astype(TARGETS))
     if judged:
         # As tuples, in which NaN equals itself; data classes compare otherwise since Python 3.13.
-        assert astuple(of_scores.gates_decided(logged)) == astuple(of_scores.gates_decided(evidence))
+        assert astuple(of_scores.gates_decided(logged)) == astuple(
+            of_scores.gates_decided(evidence)
+        )
     else:
-        assert f"within {closing} updates: their rate forces" in reason(of_scores.gates_decided, logged)
+        assert f"within {closing} updates: their rate forces" in reason(
+            of_scores.gates_decided, logged
+        )
 
 
 def test_a_type_without_heads_has_no_gates_to_close() -> None:
     gone = columns("pruned/all_lambda0.01", 1) | dict.fromkeys(("open_encoder", "open_cross"))
-    logs = pd.DataFrame([gone | {"update": update, "open_decoder": [[left]]} for update, left in ((5, 0.9), (9, 0.01))])
+    logs = pd.DataFrame(
+        [
+            gone | {"update": update, "open_decoder": [[left]]}
+            for update, left in ((5, 0.9), (9, 0.01))
+        ]
+    )
     assert of_scores.updates_until_closed(logs.astype(TARGETS)).tolist() == [9]
 
 
@@ -127,7 +156,9 @@ def test_numbers_of_one_of_the_papers_corpora_do_not_judge_other_data(evidence: 
     for data in ("", "opensubtitles"):
         assert "same data" in reason(measure, evidence, stands_for=data)
     scored = evidence.scores.assign(bleu_tokenised_low=30.0, bleu_tokenised_high=33.0)
-    assert measure(replace(evidence, stands_for="wmt", scores=scored)) == Measured(31.5, 30.0, 33.0, 1000, "sentences")
+    assert measure(replace(evidence, stands_for="wmt", scores=scored)) == Measured(
+        31.5, 30.0, 33.0, 1000, "sentences"
+    )
     measure = MEASURES["encoder_wmt"]
     assert measure(replace(evidence, stands_for="wmt")) == measure(evidence)
     assert "a value of its own" in reason(measure, evidence, stands_for="opensubtitles")
@@ -139,7 +170,10 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
 
     def twins(kind: str) -> list[dict]:
         pairs = ((0.01, 0.5), (0.03, 0.9))
-        return [model(f"{kind}/all_lambda{lam}", ALL_TYPES[lam], loss=loss, updates=1040) for lam, loss in pairs]
+        return [
+            model(f"{kind}/all_lambda{lam}", ALL_TYPES[lam], loss=loss, updates=1040)
+            for lam, loss in pairs
+        ]
 
     # As many updates in as many decays: the number of heads alone differs.
     fair = measured(*twins("continued"))
@@ -147,10 +181,15 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
     assert measured(*twins("continued"), updates=900).confounded
     one_decay = measured(*twins("scratch"))
     assert one_decay.confounded and "in one decay" in one_decay.note
-    assert verdict("scratch", replace(evidence, scores=scores(*twins("scratch")))) == Verdict.CONFOUNDED
+    assert (
+        verdict("scratch", replace(evidence, scores=scores(*twins("scratch"))))
+        == Verdict.CONFOUNDED
+    )
     # Where there are both, the control with the same schedule counts.
     assert measured(*twins("scratch"), *twins("continued")) == fair
-    few = model("continued/all_lambda0.01", [[0, 0, 0], [0, 0, 0], [1, 1, 2]], loss=20.0, updates=1040)
+    few = model(
+        "continued/all_lambda0.01", [[0, 0, 0], [0, 0, 0], [1, 1, 2]], loss=20.0, updates=1040
+    )
     assert measured(few, twins("continued")[1]).n == 1  # a control with fewer heads is left out
     assert "about as many heads" in reason(SCRATCH, evidence, scores=scores(few))
     assert "kind continued or scratch" in reason(SCRATCH, evidence)

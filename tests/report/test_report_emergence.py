@@ -9,9 +9,14 @@ from specialized_heads.report.figures import functions, relevance
 
 
 def heads(previous: float, margin: float) -> pd.DataFrame:
-    """Two encoder heads, one at the previous token and one that follows objects, and a decoder head that must not count."""
-    table = pd.DataFrame({"type": ["encoder", "encoder", "decoder"], "head": [1, 2, 1], "relevance": [0.7, 0.3, 1.0]})
-    table = table.assign(**{"layer": 1, "share_-1": [previous, 0.01, 1.0], "share_+0": [0.02, 0.04, 0.0]})
+    """Two encoder heads, one at the previous token and one that follows objects, and a decoder head
+    that must not count."""
+    table = pd.DataFrame(
+        {"type": ["encoder", "encoder", "decoder"], "head": [1, 2, 1], "relevance": [0.7, 0.3, 1.0]}
+    )
+    table = table.assign(
+        **{"layer": 1, "share_-1": [previous, 0.01, 1.0], "share_+0": [0.02, 0.04, 0.0]}
+    )
     table = table.assign(**{"share_+1": [0.03, 0.05, None], "rarest": [0.1, 0.05, None]})
     for end, add in {"": 0, "_low": -0.05, "_high": 0.05}.items():
         table[f"obj_head_to_dependent_margin{end}"] = [-0.2 + add, margin + add, None]
@@ -41,10 +46,12 @@ def test_each_curve_follows_the_best_encoder_head(trained) -> None:
     curves = {name: own["value"].tolist() for name, own in points.groupby("name")}
     assert curves["previous token"] == [0.1, 0.9, 0.95]
     assert curves["next token"] == [0.05, 0.05, 0.05]
-    assert curves["obj, head → dependent"] == [-0.2, -0.2, 0.2]  # before the last moment, the other head's
+    # before the last moment, the other head's
+    assert curves["obj, head → dependent"] == [-0.2, -0.2, 0.2]
     assert curves["layer 1"] == [0.7, 0.7, 0.7]
     assert curves[""] == [5.0, 2.0, 1.5]
-    assert points.loc[points["name"] == "layer 1", "update"].tolist() == [10, 100, 1000]  # the last one of the log
+    # the last one of the log
+    assert points.loc[points["name"] == "layer 1", "update"].tolist() == [10, 100, 1000]
     assert points.loc[points["measure"] == "syntactic", "threshold"].tolist() == [0.1] * 3
 
 
@@ -61,14 +68,20 @@ def test_the_table_is_in_the_order_in_which_functions_come(trained) -> None:
     assert "loss" not in late["measure"].tolist() and len(late) == len(rows) - 1
     # A curve that comes and goes counts only once it stays.
     shares = {10: 0.0, 100: 0.9, 1000: 0.2, 10_000: 0.8}
-    again = trained({f"checkpoint/update{update}": heads(share, -0.3) for update, share in shares.items()})
+    again = trained(
+        {f"checkpoint/update{update}": heads(share, -0.3) for update, share in shares.items()}
+    )
     assert functions.halfway_numbers(again).set_index("name").at["previous token", "half"] == 10_000
 
 
 def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     tables = trained({"baseline": heads(0.95, 0.2), "baseline/seed2": heads(0.5, 0.05)})
-    rows = functions.labels_numbers(tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5])))
-    found = rows[["share_-1", "share_+0", "margin", "positional_heads", "syntactic_heads"]].values.tolist()
+    rows = functions.labels_numbers(
+        tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5]))
+    )
+    found = rows[
+        ["share_-1", "share_+0", "margin", "positional_heads", "syntactic_heads"]
+    ].values.tolist()
     assert found == [[0.95, 0.04, 0.2, 1, 1], [0.5, 0.04, 0.05, 0, 0]]
     line, alone = functions.labels_shown(rows).iloc[0], functions.labels_shown(rows[:1]).iloc[0]
     assert line[["dev loss", "positional heads"]].tolist() == ["2.000 to 2.500", "0 to 1 of 2"]
@@ -78,7 +91,9 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     models = tables.models.assign(dev_loss=2.0)
     unscored = tables.heads.assign(**{name: np.nan for name in tables.heads if "_margin" in name})
     for given in (tables.heads[tables.heads["type"] != "encoder"], unscored):
-        line = functions.labels_shown(functions.labels_numbers(tables._replace(models=models, heads=given))).iloc[0]
+        line = functions.labels_shown(
+            functions.labels_numbers(tables._replace(models=models, heads=given))
+        ).iloc[0]
         assert line["syntactic margin, points"] == "–"
 
 
@@ -86,10 +101,13 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
 
 
 def planted(heads: pd.DataFrame) -> pd.DataFrame:
-    """z_plus ranks as confidence does, and sums to 1 in a layer; epsilon ranks the other way, with both signs."""
+    """z_plus ranks as confidence does, and sums to 1 in a layer; epsilon ranks the other way, with
+    both signs."""
     agreeing = heads["confidence"] / heads.groupby(["type", "layer"])["confidence"].transform("sum")
     halves = heads["layer"].map({1: 1.0, 2: 0.9, 3: 0.5})
-    heads = heads.assign(relevance=agreeing, relevance_z_plus=agreeing, relevance_epsilon=0.1 - agreeing)
+    heads = heads.assign(
+        relevance=agreeing, relevance_z_plus=agreeing, relevance_epsilon=0.1 - agreeing
+    )
     return heads.assign(halves_z_plus=halves, halves_epsilon=halves)
 
 
@@ -98,7 +116,9 @@ def test_each_rule_of_each_baseline_has_its_layers_and_all_together(make) -> Non
     # The other corpus has one rule, which is not compared.
     rows = relevance.rules_numbers(make.tables(heads={"EN-FR": heads, "EN-RU": make.heads()}))
     assert len(rows) == 2 * 2 * (3 + 1)
-    z_plus, epsilon = (rows[(rows["seed"] == 1) & (rows["rule"] == rule)] for rule in ("z_plus", "epsilon"))
+    z_plus, epsilon = (
+        rows[(rows["seed"] == 1) & (rows["rule"] == rule)] for rule in ("z_plus", "epsilon")
+    )
     assert z_plus["sum"].dropna().tolist() == pytest.approx([1.0] * 3)
     assert epsilon["sum"].dropna().tolist() == pytest.approx([0.8 - 1.0] * 3)
     assert z_plus["confidence"].tolist() == pytest.approx([1.0] * 4)

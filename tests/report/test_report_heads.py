@@ -1,4 +1,5 @@
-"""Figures of single heads and of relations (1 to 6, 8): relevance, functions, attention maps, dependencies (table 1), gates."""
+"""Figures of single heads and of relations (1 to 6, 8): relevance, functions, attention maps,
+dependencies (table 1), gates."""
 
 import json
 from pathlib import Path
@@ -14,7 +15,9 @@ from specialized_heads.report.figures import gates, heads_left, rare_words, rele
 def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make) -> None:
     table = make.heads(6, 8)
     in_other_units = table.assign(relevance=table["relevance"] * table["layer"] / 7)
-    plotted = relevance.figure1_numbers(make.tables(heads={"EN-FR": in_other_units, "EN-RU": make.heads()}))
+    plotted = relevance.figure1_numbers(
+        make.tables(heads={"EN-FR": in_other_units, "EN-RU": make.heads()})
+    )
     assert set(plotted["corpus"]) == {"EN-FR"} and len(plotted) == 48
     encoder = table[table["type"] == "encoder"]
     for layer, heads in plotted.groupby("layer"):
@@ -34,7 +37,8 @@ def test_missing_negative_and_no_relevance(make) -> None:
     heads = relevance.figure1_numbers(make.tables(heads={"EN-FR": table}))
     assert heads["head"].tolist() == [4, 3, 2, 1]  # unknown relevance ranks last
     figure = relevance.figure1_draw(heads)
-    assert figure.axes[0].collections[0].get_clim() == (-0.4, 0.4)  # shares of the layer, signs ignored
+    # shares of the layer, signs ignored
+    assert figure.axes[0].collections[0].get_clim() == (-0.4, 0.4)
     written = make.texts(figure)
     assert "−0.40" in written and "nan" not in written
     none = relevance.figure1_numbers(make.tables(heads={"EN-FR": table.assign(relevance=0.0)}))
@@ -43,7 +47,11 @@ def test_missing_negative_and_no_relevance(make) -> None:
 
 def test_layers_and_models_without_heads_stay_in_place(make) -> None:
     table = make.heads(3, 4)
-    corpora = {"EN-0": table, "EN-1": table[table["layer"] != 2], "EN-2": table[table["type"] != "encoder"]}
+    corpora = {
+        "EN-0": table,
+        "EN-1": table[table["layer"] != 2],
+        "EN-2": table[table["type"] != "encoder"],
+    }
     heads = relevance.figure2_numbers(make.tables(heads=corpora))
     assert heads["corpus"].unique().tolist() == ["EN-1", "EN-2"]
     figure = relevance.figure2_draw(heads)
@@ -54,8 +62,13 @@ def test_layers_and_models_without_heads_stay_in_place(make) -> None:
 def test_figure8_stacks_heads_by_function_under_their_own_numbers(make) -> None:
     table = make.heads()
     few = make.without(table, 4)
-    # Of equally large models, the baseline comes first, then the smaller λ, then numbers of heads; other seeds are left out.
-    order = {"baseline": table, "pruned/encoder_lambda0.001": table, "pruned/encoder_lambda0.005": few}
+    # Of equally large models, the baseline comes first, then the smaller λ, then numbers of heads;
+    # other seeds are left out.
+    order = {
+        "baseline": table,
+        "pruned/encoder_lambda0.001": table,
+        "pruned/encoder_lambda0.005": few,
+    }
     order |= {"pruned/encoder_lambda0.01": few, "pruned/encoder_heads4": few}
     order["pruned/encoder_lambda0.1"] = make.without(table, 0)
     models = dict(reversed(order.items())) | {"baseline/seed2": table}
@@ -63,14 +76,27 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make) -> None:
     assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
     assert columns.drop_duplicates("model")["heads"].tolist() == [24, 24, 4, 4, 4, 0]
     whole = columns[columns["model"] == "baseline/seed1"]["functions"].tolist()
-    assert whole[:4] == ["positional", "positional", "positional; syntactic", "positional; syntactic; rare words"]
+    assert whole[:4] == [
+        "positional",
+        "positional",
+        "positional; syntactic",
+        "positional; syntactic; rare words",
+    ]
     assert whole[-17:] == ["other"] * 17
-    assert columns.loc[columns["model"] == "baseline/seed1", "place"].tolist() == [*range(1, 8), *[8] * 17]
+    assert columns.loc[columns["model"] == "baseline/seed1", "place"].tolist() == [
+        *range(1, 8),
+        *[8] * 17,
+    ]
     shown, kept = columns[columns["lam"] == 0.01], few[few["type"] == "encoder"]
     assert set(zip(shown["layer"], shown["head"])) == set(zip(kept["layer"], kept["head"]))
     written = make.texts(heads_left.figure8_draw(columns))
     assert {"24 none pruned", "4 λ 0.005", "4 target: 4", "0 λ 0.1"} <= set(written)
-    named = {"2-6 position −1", "1-3 position −1 nsubj v→s", "1-7 (+1) position −1 nsubj v→s", "17 other"}
+    named = {
+        "2-6 position −1",
+        "1-3 position −1 nsubj v→s",
+        "1-7 (+1) position −1 nsubj v→s",
+        "17 other",
+    }
     assert named <= set(written)
 
 
@@ -81,10 +107,18 @@ def test_figure8_names_relations_by_their_margin(make) -> None:
         table.loc[row, [f"{name}_margin" for name in names]] = margins
         table.at[row, "functions"], table.at[row, "relations"] = ["syntactic"], names
     assert "0 none pruned" in make.texts(
-        heads_left.figure8_draw(heads_left.figure8_numbers(make.tables(heads={"EN-FR": table[24:]})))
+        heads_left.figure8_draw(
+            heads_left.figure8_numbers(make.tables(heads={"EN-FR": table[24:]}))
+        )
     )
-    cells = heads_left.figure8_numbers(make.tables(heads={"EN-FR": table})).set_index(["layer", "head"])["names"]
-    assert cells[1, 1] == "obj o→v; nsubj v→s" and cells[1, 2] == "nsubj v→s; obj o→v" and cells[1, 4] == "other"
+    cells = heads_left.figure8_numbers(make.tables(heads={"EN-FR": table})).set_index(
+        ["layer", "head"]
+    )["names"]
+    assert (
+        cells[1, 1] == "obj o→v; nsubj v→s"
+        and cells[1, 2] == "nsubj v→s; obj o→v"
+        and cells[1, 4] == "other"
+    )
 
 
 def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_path: Path) -> None:
@@ -94,7 +128,13 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
             tokens = [*sentence.split(), "</s>"]
             attention = random.dirichlet(np.full(len(tokens), 0.3), size=len(tokens)).tolist()
             shown.append({"tokens": tokens, "attention": attention, "rarest": len(tokens) // 2})
-        example = {"layer": 1, "head": 3, "kind": "rare words", "score": 0.664, "sentences": shown} | changed
+        example = {
+            "layer": 1,
+            "head": 3,
+            "kind": "rare words",
+            "score": 0.664,
+            "sentences": shown,
+        } | changed
         (tmp_path / "examples.json").write_text(json.dumps(example))
         return rare_words.numbers(None, {"EN-FR": tmp_path / "examples.json"})
 
@@ -112,7 +152,9 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
             layer=None, kind="no sentence of 8 to 14 subwords has a token"
         ),
     }
-    headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best of its layer")
+    headings["EN-FR: no head passed the rare-words threshold"] = maps(
+        "▁a", kind="best of its layer"
+    )
     for heading, numbers in headings.items():
         assert any(text.startswith(heading) for text in make.texts(rare_words.draw(numbers)))
 
@@ -138,7 +180,9 @@ def test_far_positions_are_counted_in_the_outermost_bars(make) -> None:
 
 def test_the_best_head_is_the_most_accurate_and_labels_are_taken_as_they_are(make) -> None:
     heads = make.heads()
-    heads["relations"] = [["obj_dependent_to_head"] if kind == "encoder" else None for kind in heads["type"]]
+    heads["relations"] = [
+        ["obj_dependent_to_head"] if kind == "encoder" else None for kind in heads["type"]
+    ]
     tables = make.tables(heads={"EN-FR": heads}, relations={"EN-FR": make.relations()})
     scores = syntactic.figure4_numbers(tables).query("not reported")
     assert len(scores) == 24 * 8
@@ -151,10 +195,13 @@ def test_the_best_head_is_the_most_accurate_and_labels_are_taken_as_they_are(mak
 
 
 def test_arcs_and_baselines_are_those_of_the_sentences_that_heads_were_scored_on(make) -> None:
-    # The arcs of obj are all in sentences that could not be aligned; without heads, those of all parsed sentences count.
+    # The arcs of obj are all in sentences that could not be aligned; without heads, those of all
+    # parsed sentences count.
     heads = {"EN-FR": make.heads(empty=("obj",)), "EN-XX": make.heads().iloc[:0]}
     relations = make.relations()
-    rows = syntactic.table1_numbers(make.tables(heads=heads, relations=dict.fromkeys(heads, relations)))
+    rows = syntactic.table1_numbers(
+        make.tables(heads=heads, relations=dict.fromkeys(heads, relations))
+    )
     ours, none = (rows[rows["corpus"] == corpus] for corpus in heads)
     assert ours.groupby("relation", sort=False)["arcs"].first().tolist() == [301, 0, 303, 304]
     assert ours["baseline"].dropna().tolist() == [0.4] * 6
@@ -166,7 +213,8 @@ def test_arcs_and_baselines_are_those_of_the_sentences_that_heads_were_scored_on
 
 
 def test_table1_puts_the_paper_beside_ours(make, stage) -> None:
-    names = ("dobj", "det")  # obj under a Stanford name, and a relation that the paper does not have
+    # obj under a Stanford name, and a relation that the paper does not have
+    names = ("dobj", "det")
     heads, relations = ({"EN-FR": made(relations=names)} for made in (make.heads, make.relations))
     stem = stage("tables/table1", make.tables(heads=heads, relations=relations))
     rows = pd.read_csv(stem.with_suffix(".csv"))
@@ -174,7 +222,10 @@ def test_table1_puts_the_paper_beside_ours(make, stage) -> None:
     wmt = rows.loc[rows["corpus"] == paper.WMT, ["accuracy", "baseline"]]
     assert wmt.values.tolist() == [[0.78, 0.41], [0.73, 0.41]]
     table = stem.with_suffix(".md").read_text(encoding="utf-8")
-    assert f"| dobj | v→o | {paper.WMT} |  |  | 78 | 41 |  |" in table and "| det | head→dep. | EN-FR |" in table
+    assert (
+        f"| dobj | v→o | {paper.WMT} |  |  | 78 | 41 |  |" in table
+        and "| det | head→dep. | EN-FR |" in table
+    )
 
 
 @pytest.mark.parametrize("log_alpha", gates.LOG_ALPHAS)

@@ -21,17 +21,27 @@ EACH = pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.stem
 @pytest.fixture
 def everything(make) -> Tables:
     """A corpus that is pruned in every way, with two seeds, one that is not, and a task."""
-    heads, log = make.heads(), pd.DataFrame({"update": [5, 9], "loss": [4.0, 3.0], "dev_loss": [None, 2.0]})
+    heads, log = (
+        make.heads(),
+        pd.DataFrame({"update": [5, 9], "loss": [4.0, 3.0], "dev_loss": [None, 2.0]}),
+    )
     analysed = {"baseline": heads.assign(relevance_z_plus=heads["relevance"], halves_z_plus=0.5)}
     analysed |= dict.fromkeys(("checkpoint/update5", "checkpoint/update9", "baseline/seed2"), heads)
-    analysed |= {"pruned/encoder_lambda0.01": make.without(heads, 5), "pruned/all_heads12": heads.iloc[::6]}
+    analysed |= {
+        "pruned/encoder_lambda0.01": make.without(heads, 5),
+        "pruned/all_heads12": heads.iloc[::6],
+    }
     others = ("count/all_lambda0.01", "checkpoint/update9", "pruned/all_heads12")
     others += ("cut/importance_encoder_heads5", "finetuned/importance_encoder_heads5")
-    models = make.sweep(seeds=(1, 2), retrain=("all", "encoder")) + [make.model(name, loss=2.0) for name in others]
+    models = make.sweep(seeds=(1, 2), retrain=("all", "encoder")) + [
+        make.model(name, loss=2.0) for name in others
+    ]
     score = {"metric": "accuracy", "majority": 5.0}
     score |= dict.fromkeys(("bag_of_words", "bag_of_words_low", "bag_of_words_high"), 6.0)
     task = [make.model(name, **score) for name in ("baseline", "pruned/all_lambda0.01")]
-    ablated = pd.concat([make.ablation(), make.ablation(on="second"), make.systematic()], ignore_index=True)
+    ablated = pd.concat(
+        [make.ablation(), make.ablation(on="second"), make.systematic()], ignore_index=True
+    )
     of_task = ablated[ablated["type"].fillna("encoder") == "encoder"].assign(**score)
     gates = log.assign(open_encoder=[[[0.5] * 8] * 3, [[0.9] * 8] * 3])
     logs = {"baseline": log, "baseline/seed2": log, "pruned/encoder_lambda0.01": gates}
@@ -60,10 +70,15 @@ def written(stage, tables: Tables, result: Result) -> Path:
 
 
 @EACH
-def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, everything, stage) -> None:
+def test_every_result_is_made_in_all_its_formats_with_any_title(
+    result: Result, everything, stage
+) -> None:
     rows = pd.read_csv(written(stage, everything, result).with_suffix(".csv"))
     if "corpus" in rows and len(rows):
-        assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
+        assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {
+            "EN-RU",
+            "Halves",
+        }
     # Without the files that they read beside the tables, some have nothing to show.
     assert len(rows) > 0 or {"data_card", "figure5", "task_speed"} & {Path(result.stem).name}
 
@@ -86,11 +101,17 @@ def test_bytes_do_not_depend_on_the_run(bare, stage, tmp_path: Path) -> None:
     made = []
     for run in ("1", "2"):
         path = os.pathsep.join(filter(None, sys.path))
-        environment = os.environ | {"PYTHONHASHSEED": run, "SOURCE_DATE_EPOCH": run, "PYTHONPATH": path}
+        environment = os.environ | {
+            "PYTHONHASHSEED": run,
+            "SOURCE_DATE_EPOCH": run,
+            "PYTHONPATH": path,
+        }
         folder = tmp_path / run / "figures"
         files = ["--data", str(tmp_path / "data"), "--output", str(folder / "f")]
         subprocess.run([*command, *files], env=environment, check=True)
-        made.append({suffix: (folder / f"f.{suffix}").read_bytes() for suffix in ("pdf", "png", "csv")})
+        made.append(
+            {suffix: (folder / f"f.{suffix}").read_bytes() for suffix in ("pdf", "png", "csv")}
+        )
     assert made[0] == made[1]
     assert b"CreationDate" not in made[0]["pdf"]
 
@@ -105,12 +126,16 @@ def test_titles_that_begin_with_hebrew_are_laid_out_from_the_left() -> None:
 def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:
     """The lines of a table in one of its formats."""
     shown = pd.DataFrame(columns)
-    maker.save_table(folder / "table", shown, shown, caption="50% of $x$ {caption} & <i>", notes=["a|b"])
+    maker.save_table(
+        folder / "table", shown, shown, caption="50% of $x$ {caption} & <i>", notes=["a|b"]
+    )
     return (folder / f"table.{suffix}").read_text(encoding="utf-8").splitlines()
 
 
 def test_markdown_cells_keep_their_columns(tmp_path: Path) -> None:
-    caption, _, header, rule, row, _, note = saved(tmp_path, "md", corpus=["a | b_c"], BLEU=["27.1 [26, 28]"])
+    caption, _, header, rule, row, _, note = saved(
+        tmp_path, "md", corpus=["a | b_c"], BLEU=["27.1 [26, 28]"]
+    )
     assert caption == r"50% of \$x\$ \{caption\} &amp; &lt;i>"
     assert (header, rule) == ("| corpus | BLEU |", "| --- | --- |")
     assert (row, note) == (r"| a \| b\_c | 27.1 \[26, 28\] |", r"a\|b")

@@ -1,4 +1,5 @@
-"""A headless Chromium, driven through chromedriver's own protocol (JSON over HTTP), so that no further package is needed."""
+"""A headless Chromium, driven through chromedriver's own protocol (JSON over HTTP), so that no
+further package is needed."""
 
 import json
 import os
@@ -15,8 +16,15 @@ from typing import Any
 
 import pytest
 
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # how the WebDriver standard marks a reference to an element
-KEYS = {"ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Enter": "\ue007"}
+# how the WebDriver standard marks a reference to an element
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+KEYS = {
+    "ArrowLeft": "\ue012",
+    "ArrowUp": "\ue013",
+    "ArrowRight": "\ue014",
+    "ArrowDown": "\ue015",
+    "Enter": "\ue007",
+}
 
 
 class Browser:
@@ -29,9 +37,13 @@ class Browser:
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self.address + path, data, {"Content-Type": "application/json"}, method=method
+        )
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=300) as answer:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                request, timeout=300
+            ) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"].split("\n")[0]) from None
@@ -45,7 +57,10 @@ class Browser:
 
     def go(self, fragment: str) -> None:
         """Change the end of the address, and give the page time to follow."""
-        self.run("location.hash = arguments[0]; return new Promise((done) => setTimeout(done, 50))", fragment)
+        self.run(
+            "location.hash = arguments[0]; return new Promise((done) => setTimeout(done, 50))",
+            fragment,
+        )
 
     def text(self, selector: str) -> str:
         return self.run("return document.querySelector(arguments[0]).textContent", selector)
@@ -63,7 +78,11 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         """The size of the page itself, also below the least width of a window."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": size})
+        self.call(
+            "POST",
+            "/goog/cdp/execute",
+            {"cmd": "Emulation.setDeviceMetricsOverride", "params": size},
+        )
 
     def console(self, *levels: str) -> list[str]:
         """What the console said since it was last asked, errors of the security policy included."""
@@ -74,24 +93,36 @@ class Browser:
         """The addresses that were asked for since this was last called."""
         log = self.call("POST", "/se/log", {"type": "performance"})
         events = [json.loads(entry["message"])["message"] for entry in log]
-        return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
 
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
-    """A browser until the block ends; what chromedriver prints goes into the folder. The test is skipped where there is none."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    """A browser until the block ends; what chromedriver prints goes into the folder. The test is
+    skipped where there is none."""
+    program = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     driver = shutil.which("chromedriver")
     if not (program and driver):
         pytest.skip("no Chromium with chromedriver on the PATH")
     log = folder / "chromedriver.log"
     with open(log, "wb") as stream:
-        process = subprocess.Popen([driver, "--port=0"], stdout=stream, stderr=subprocess.STDOUT, env=os.environ)
+        process = subprocess.Popen(
+            [driver, "--port=0"], stdout=stream, stderr=subprocess.STDOUT, env=os.environ
+        )
     try:
         port = _port(log, process)
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         options = {"goog:chromeOptions": {"binary": program, "args": flags}}
-        options |= {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        options |= {
+            "browserName": "chrome",
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        }
         browser = Browser(f"http://127.0.0.1:{port}", options=options)
         yield browser
         browser.call("DELETE", "")

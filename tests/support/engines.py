@@ -7,22 +7,29 @@ import torch
 from specialized_heads.exchange.export import Translator, load_exported
 from specialized_heads.model.decoding import translate_all
 
-EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
+# difference of two hypotheses' scores, nats per token, below which rounding decides between them
+EQUAL = 1e-3
 
 
 def agrees(folder: Path, texts: list[str], *, original: Path) -> bool:
-    """Whether a model written for another engine translates texts as the original, up to hypotheses of equal score."""
+    """Whether a model written for another engine translates texts as the original, up to hypotheses
+    of equal score."""
     translator = load_exported(original, device="cpu")
     sources = translator.encode(texts)
-    theirs = (under_ctranslate2 if (folder / "model.bin").exists() else under_transformers)(folder, translator, sources)
+    theirs = (under_ctranslate2 if (folder / "model.bin").exists() else under_transformers)(
+        folder, translator, sources
+    )
     ours = translate_all(translator.model, sources, **translator.decoding.model_dump())
     return len(ours) == len(theirs) == len(texts) and all(
-        our == their or abs(score(translator, source, our) - score(translator, source, their)) < EQUAL
+        our == their
+        or abs(score(translator, source, our) - score(translator, source, their)) < EQUAL
         for source, our, their in zip(sources, ours, theirs, strict=True)
     )
 
 
-def under_ctranslate2(folder: Path, translator: Translator, sources: list[list[int]]) -> list[list[int]]:
+def under_ctranslate2(
+    folder: Path, translator: Translator, sources: list[list[int]]
+) -> list[list[int]]:
     import ctranslate2
 
     engine = ctranslate2.Translator(str(folder), intra_threads=1)
@@ -42,13 +49,20 @@ def under_ctranslate2(folder: Path, translator: Translator, sources: list[list[i
 
 
 @torch.inference_mode()
-def under_transformers(folder: Path, translator: Translator, sources: list[list[int]]) -> list[list[int]]:
+def under_transformers(
+    folder: Path, translator: Translator, sources: list[list[int]]
+) -> list[list[int]]:
     from transformers import AutoModelForSeq2SeqLM
 
-    model, eos = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), translator.model.architecture.tokens.eos
+    model, eos = (
+        AutoModelForSeq2SeqLM.from_pretrained(folder).eval(),
+        translator.model.architecture.tokens.eos,
+    )
     outputs = []
     for ids in sources:
-        [row] = model.generate(torch.tensor([[*ids, eos]]), max_new_tokens=longest(translator, ids))[:, 1:].tolist()
+        [row] = model.generate(
+            torch.tensor([[*ids, eos]]), max_new_tokens=longest(translator, ids)
+        )[:, 1:].tolist()
         outputs.append(row[: row.index(eos)] if eos in row else row)
     return outputs
 

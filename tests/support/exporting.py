@@ -22,14 +22,23 @@ SETTINGS = {
     "preprocess": "none",
     "decoding": DECODING,
 }
-SCORE = {"bleu": 12.34, "bleu_low": 11.0, "bleu_high": 13.0, "chrf": 30.0, "p_value": None, "sentences": 1000}
+SCORE = {
+    "bleu": 12.34,
+    "bleu_low": 11.0,
+    "bleu_high": 13.0,
+    "chrf": 30.0,
+    "p_value": None,
+    "sentences": 1000,
+}
 SCORE |= {"signature": "sig", "bleu_tokenised": 1.0}
 
 
 def written(folder: Path, model: Transformer, source: bytes, target: bytes) -> dict[str, Path]:
     """What the stage reads, in this folder."""
     folder.mkdir()
-    files = {name: folder / f"made.{name}" for name in ("model", "source_model", "target_model", "score")}
+    files = {
+        name: folder / f"made.{name}" for name in ("model", "source_model", "target_model", "score")
+    }
     save(model, files["model"], training={"data_hash": "of the data"})
     files["source_model"].write_bytes(source)
     files["target_model"].write_bytes(target)
@@ -39,7 +48,8 @@ def written(folder: Path, model: Transformer, source: bytes, target: bytes) -> d
 
 @pytest.fixture
 def model_files(tiny_model, tmp_path: Path) -> dict[str, Path]:
-    """What the stage reads: a model with one encoder layer without heads, its vocabularies and its score."""
+    """What the stage reads: a model with one encoder layer without heads, its vocabularies and its
+    score."""
     model = tiny_model(vocabulary=60, width=16, heads=4)
     model.keep_heads({"encoder": [[], [3, 1]]})
     target = learn([word[::-1] for word in WORDS], size=61, name="target")

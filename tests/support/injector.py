@@ -1,9 +1,12 @@
-"""Makes one process of a run fail at a defined moment, once; tests copy this file into a project as `src/sitecustomize.py`.
+"""Makes one process of a run fail at a defined moment, once; tests copy this file into a project as
+`src/sitecustomize.py`.
 
-Python imports it at start-up. In every process, training saves its state after each update. A fault waits as a JSON file in
-`src/faults/` and is removed before it strikes, so the same command, run again, is undisturbed. It strikes either when a process
-starts that runs `module`, or when a file whose path ends with `file` is about to be renamed to its final name, for the
-`number`-th time in that process. At that moment all its bytes are in a temporary file, and earlier files have their names.
+Python imports it at start-up. In every process, training saves its state after each update. A fault
+waits as a JSON file in `src/faults/` and is removed before it strikes, so the same command, run
+again, is undisturbed. It strikes either when a process starts that runs `module`, or when a file
+whose path ends with `file` is about to be renamed to its final name, for the `number`-th time in
+that process. At that moment all its bytes are in a temporary file, and earlier files have their
+names.
 """
 
 import json

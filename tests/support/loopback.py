@@ -16,7 +16,8 @@ class Server:
     content: bytes = b""
     headers: dict[str, str] = field(default_factory=lambda: {"ETag": '"one"'})
     status: list[int] = field(default_factory=list)  # of the next answers; then 200 or 206
-    cut: list[int] = field(default_factory=list)  # bytes after which the next answers break off; then none
+    # bytes after which the next answers break off; then none
+    cut: list[int] = field(default_factory=list)
     ranges: bool = True
     if_range: bool = True
     length: bool = True
@@ -33,13 +34,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server: Server = self.server.state
-        server.asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
+        server.asked.append(
+            {"path": self.path, **{name.lower(): value for name, value in self.headers.items()}}
+        )
         status = server.status.pop(0) if server.status else 200
         if status != 200:
             self.send_error(status)
             return
         start, wanted = 0, self.headers.get("Range")
-        known = self.headers.get("If-Range") in (None, server.headers.get("ETag"), server.headers.get("Last-Modified"))
+        known = self.headers.get("If-Range") in (
+            None,
+            server.headers.get("ETag"),
+            server.headers.get("Last-Modified"),
+        )
         if wanted and server.ranges and (known or not server.if_range):
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
         self.send_response(206 if start else 200)
@@ -54,7 +61,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()
-        body = server.content[start : start + server.cut.pop(0)] if server.cut else server.content[start:]
+        body = (
+            server.content[start : start + server.cut.pop(0)]
+            if server.cut
+            else server.content[start:]
+        )
         try:
             for begin in range(0, len(body), 4096):
                 time.sleep(server.pause)
@@ -75,6 +86,8 @@ def serving(content: bytes) -> Iterator[Server]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         running.daemon_threads = True
         running.state = Server(f"http://127.0.0.1:{running.server_address[1]}", content)
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         yield running.state
         running.shutdown()

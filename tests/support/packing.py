@@ -19,8 +19,11 @@ def zipped(path: Path, files: Mapping[str, str | bytes]) -> Path:
     return path
 
 
-def tarred(path: Path, files: Mapping[str, str | bytes], *, links: Mapping[str, str] | None = None) -> Path:
-    """Write a tar archive, compressed unless its name ends in .tar, with the folders of its files; returns its path."""
+def tarred(
+    path: Path, files: Mapping[str, str | bytes], *, links: Mapping[str, str] | None = None
+) -> Path:
+    """Write a tar archive, compressed unless its name ends in .tar, with the folders of its files;
+    returns its path."""
     with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as archive:
 
         def add(name: str, kind: bytes, *, content: bytes = b"", target: str = "") -> None:
@@ -28,7 +31,9 @@ def tarred(path: Path, files: Mapping[str, str | bytes], *, links: Mapping[str, 
             info.type, info.size, info.linkname = kind, len(content), target
             archive.addfile(info, io.BytesIO(content))
 
-        for folder in dict.fromkeys(name.rpartition("/")[0] for name in files if "/" in name.strip("./")):
+        for folder in dict.fromkeys(
+            name.rpartition("/")[0] for name in files if "/" in name.strip("./")
+        ):
             add(folder, tarfile.DIRTYPE)
         for name, content in files.items():
             add(name, tarfile.REGTYPE, content=_bytes(content))

@@ -1,4 +1,5 @@
-"""The Markdown pages of the repository, taken apart: prose, blocks of code, code in the text, links, anchors."""
+"""The Markdown pages of the repository, taken apart: prose, blocks of code, code in the text,
+links, anchors."""
 
 import re
 import textwrap

@@ -1,7 +1,8 @@
 """Real sentences with real trees and a real BPE, for tests of the analysis of heads.
 
-Sentences are those of the LibreOffice corpus in which no piece belongs to two words, no word has two subjects and the last word
-is no end of an arc, so that a head can be right on every arc, or on none.
+Sentences are those of the LibreOffice corpus in which no piece belongs to two words, no word has
+two subjects and the last word is no end of an arc, so that a head can be right on every arc, or on
+none.
 """
 
 from collections import Counter
@@ -32,7 +33,11 @@ class Corpus:
 
     def count(self, relation: str) -> int:
         """Arcs of a relation."""
-        return sum(arc.relation == relation for sentence in self.sentences.values() for arc in sentence.arcs)
+        return sum(
+            arc.relation == relation
+            for sentence in self.sentences.values()
+            for arc in sentence.arcs
+        )
 
 
 def libreoffice() -> Corpus:
@@ -52,7 +57,11 @@ def libreoffice() -> Corpus:
         subjects = Counter(arc.head for arc in sentence.arcs if arc.relation == "nsubj")
         ends = {word for arc in sentence.arcs for word in (arc.head, arc.dependent)}
         last = len(sentence.words) - 1  # where words look that are no end of an arc
-        return max([*pieces.values(), *subjects.values()]) == 1 and 6 <= len(pieces) <= 40 and last not in ends
+        return (
+            max([*pieces.values(), *subjects.values()]) == 1
+            and 6 <= len(pieces) <= 40
+            and last not in ends
+        )
 
     chosen = [number for number, sentence in sentences.items() if fits(sentence)][:NUMBER]
     assert len(chosen) == NUMBER

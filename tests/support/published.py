@@ -36,7 +36,9 @@ def marian(**options: Any) -> Any:
         "forced_eos_token_id": None,
         "init_std": 0.3,
     }
-    model = transformers.MarianMTModel(transformers.MarianConfig(**(config | WIDTHS | HEADS | options)))
+    model = transformers.MarianMTModel(
+        transformers.MarianConfig(**(config | WIDTHS | HEADS | options))
+    )
     model.final_logits_bias = torch.randn_like(model.final_logits_bias)
     return vary(model)
 
@@ -68,21 +70,28 @@ def copying(model: Any) -> Any:
     return model.eval()
 
 
-def learned(texts: Iterable[str], *, size: int, kind: str = "unigram") -> sentencepiece.SentencePieceProcessor:
+def learned(
+    texts: Iterable[str], *, size: int, kind: str = "unigram"
+) -> sentencepiece.SentencePieceProcessor:
     model = io.BytesIO()
     options = {"model_type": kind, "vocab_size": size, "hard_vocab_limit": False, "minloglevel": 2}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **options)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, **options
+    )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
 
 def write_tokeniser(folder: Path, texts: dict[str, list[str]]) -> None:
-    """Two SentencePiece models and their joint table of `SIZE` ids, learned from the texts of each side, as MarianMT has them."""
+    """Two SentencePiece models and their joint table of `SIZE` ids, learned from the texts of each
+    side, as MarianMT has them."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = []
     for side, lines in texts.items():
         processor = learned(lines, size=2 * SIZE)
         (folder / f"{side}.spm").write_bytes(processor.serialized_model_proto())
-        pieces.append([processor.id_to_piece(number) for number in range(3, processor.vocab_size())])
+        pieces.append(
+            [processor.id_to_piece(number) for number in range(3, processor.vocab_size())]
+        )
     shared = dict.fromkeys(piece for pair in zip_longest(*pieces) for piece in pair if piece)
     tokens = ["</s>", "<unk>", *list(shared)[: SIZE - 3]]
     table = {token: number for number, token in enumerate(tokens)} | {"<pad>": SIZE - 1}

@@ -1,7 +1,9 @@
-"""A GPU made of CPU memory: tensors on `sim:0` say `is_cuda`, compute on the CPU, and may not be mixed with the CPU's.
+"""A GPU made of CPU memory: tensors on `sim:0` say `is_cuda`, compute on the CPU, and may not be
+mixed with the CPU's.
 
-What would fail on a GPU for a tensor on the wrong device fails here too, and `waits` counts how often the host waits for the
-device, as for `.item()`. Import it before the project, in a process of its own: it changes the state of torch for good.
+What would fail on a GPU for a tensor on the wrong device fails here too, and `waits` counts how
+often the host waits for the device, as for `.item()`. Import it before the project, in a process of
+its own: it changes the state of torch for good.
 """
 
 import numpy as np
@@ -37,8 +39,14 @@ class Simulated(torch.Tensor):
     is_cuda = property(lambda self: True)
 
     def __new__(cls, held: torch.Tensor) -> "Simulated":
-        shape = {"strides": held.stride(), "storage_offset": held.storage_offset(), "dtype": held.dtype}
-        new = torch.Tensor._make_wrapper_subclass(cls, held.shape, device=torch.device("sim", 0), **shape)
+        shape = {
+            "strides": held.stride(),
+            "storage_offset": held.storage_offset(),
+            "dtype": held.dtype,
+        }
+        new = torch.Tensor._make_wrapper_subclass(
+            cls, held.shape, device=torch.device("sim", 0), **shape
+        )
         new.held = held
         return new
 
@@ -54,8 +62,12 @@ class Simulated(torch.Tensor):
 
     def __deepcopy__(self, memo: dict) -> "Simulated":
         if id(self) not in memo:
-            new = memo[id(self)] = Simulated(self.held.detach().clone()).requires_grad_(self.requires_grad)
-            new.__dict__.update({name: value for name, value in self.__dict__.items() if name == "_is_param"})
+            new = memo[id(self)] = Simulated(self.held.detach().clone()).requires_grad_(
+                self.requires_grad
+            )
+            new.__dict__.update(
+                {name: value for name, value in self.__dict__.items() if name == "_is_param"}
+            )
         return memo[id(self)]
 
     @classmethod
@@ -132,7 +144,12 @@ GPU = torch.device("sim", 0)
 def values(model: torch.nn.Module) -> list[np.ndarray]:
     """The parameters of a model, in float32, but for the biases of keys.
 
-    Their gradient is zero, since softmax ignores what all keys share; Adam makes steps of its rounding.
+    Their gradient is zero, since softmax ignores what all keys share; Adam makes steps of its
+    rounding.
     """
     named = model.named_parameters()
-    return [held(parameter).detach().float().numpy() for name, parameter in named if not name.endswith("key_bias")]
+    return [
+        held(parameter).detach().float().numpy()
+        for name, parameter in named
+        if not name.endswith("key_bias")
+    ]

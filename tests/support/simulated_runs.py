@@ -1,7 +1,9 @@
-"""Everything that computes on a GPU, on the simulated one and on the CPU: prints one line of JSON per case.
+"""Everything that computes on a GPU, on the simulated one and on the CPU: prints one line of JSON
+per case.
 
-`python simulated_runs.py` prints, for each case, how far the two results are apart and the waits of the host. The test reads
-these lines; a process of its own is needed because `simulated_gpu` changes torch.
+`python simulated_runs.py` prints, for each case, how far the two results are apart and the waits of
+the host. The test reads these lines; a process of its own is needed because `simulated_gpu` changes
+torch.
 """
 
 from simulated_gpu import GPU, held, values, waits  # isort: skip - before the project
@@ -55,7 +57,14 @@ def store(sentences: int) -> TokenStore:
 
 
 DATA = Data(store(40), store(8), "")
-SIZES = {"source_vocabulary": 20, "target_vocabulary": 20, "width": 8, "feed_forward": 12, "layers": 2, "heads": 2}
+SIZES = {
+    "source_vocabulary": 20,
+    "target_vocabulary": 20,
+    "width": 8,
+    "feed_forward": 12,
+    "layers": 2,
+    "heads": 2,
+}
 MODEL = Transformer(Architecture.full(**SIZES), dropout=0.0)
 initialise(MODEL, seed=1)
 OURS = copy.deepcopy(MODEL).to(GPU)
@@ -81,7 +90,9 @@ def both(case: str, compute: Callable[[Transformer], object]) -> None:
     show(case, apart=apart(compute(OURS), compute(MODEL)))
 
 
-def trained(start, data: Data, folder: Path, *, penalty=None, gated: bool = True, **settings: object) -> list[int]:
+def trained(
+    start, data: Data, folder: Path, *, penalty=None, gated: bool = True, **settings: object
+) -> list[int]:
     """Train in place; the waits of each update."""
     if gated:
         prune.attach_gates(start, scope="all")
@@ -96,7 +107,9 @@ def trained(start, data: Data, folder: Path, *, penalty=None, gated: bool = True
     loop._Run.step = counted
     try:
         plan = Plan(**PLAN | settings)
-        loop.train(start, plan, data, state=folder / "state", records=folder / "log.jsonl", penalty=penalty)
+        loop.train(
+            start, plan, data, state=folder / "state", records=folder / "log.jsonl", penalty=penalty
+        )
     finally:
         loop._Run.step = step
     return waited
@@ -108,14 +121,24 @@ def compare_trainings(
     weights, waited = [], []
     for device in ("cpu", GPU):
         start, folder = copy.deepcopy(model).to(device), Path(tempfile.mkdtemp())
-        waited = trained(start, data, folder, penalty=make_penalty(), gated=make_penalty() is not None, **settings)
+        waited = trained(
+            start,
+            data,
+            folder,
+            penalty=make_penalty(),
+            gated=make_penalty() is not None,
+            **settings,
+        )
         weights.append(values(start))
     show(case, apart=apart(*weights), waits=waited)
 
 
 def relevance(model: Transformer) -> list[dict]:
     rules = ["z_plus", "alpha_beta", "epsilon"]
-    return [each.heads for each in average_relevance(model, DATA.dev, rules=rules, predictions=20, seed=1).values()]
+    return [
+        each.heads
+        for each in average_relevance(model, DATA.dev, rules=rules, predictions=20, seed=1).values()
+    ]
 
 
 def main() -> None:
@@ -126,8 +149,15 @@ def main() -> None:
     both("relevance", relevance)
     show("waits of relevance", waits=len(waits) - before)
     both("importance", lambda model: importance(model, DATA.dev))
-    both("analysis", lambda model: [dict(batch.weights) for batch in maps.attention_maps(model, DATA.dev)])
-    penalties = {"plain": lambda: None, "λ": lambda: Lambda(0.01), "controller": lambda: HeadCountController(6, 12)}
+    both(
+        "analysis",
+        lambda model: [dict(batch.weights) for batch in maps.attention_maps(model, DATA.dev)],
+    )
+    penalties = {
+        "plain": lambda: None,
+        "λ": lambda: Lambda(0.01),
+        "controller": lambda: HeadCountController(6, 12),
+    }
     for precision, optimizer in itertools.product(("fp32", "bf16"), ("adam", "muon")):
         for name, make_penalty in penalties.items():
             if precision == "bf16" and name != "λ":
@@ -135,14 +165,23 @@ def main() -> None:
             case = f"training {precision} {optimizer} {name}"
             updates = 12 if name == "controller" else 6
             compare_trainings(
-                case, MODEL, DATA, make_penalty, precision=precision, optimizer=optimizer, updates=updates
+                case,
+                MODEL,
+                DATA,
+                make_penalty,
+                precision=precision,
+                optimizer=optimizer,
+                updates=updates,
             )
     resume()
     pruned()
     removed = [removal for _, removal in removals(MODEL.architecture, alone=True)]
     both(
         "ablation",
-        lambda m: [translate_set(m, DATA.dev, group, decoding=Decoding(**search)) for group in passes(removed)],
+        lambda m: [
+            translate_set(m, DATA.dev, group, decoding=Decoding(**search))
+            for group in passes(removed)
+        ],
     )
     of_bert()
 
@@ -176,9 +215,20 @@ def resume() -> None:
 def pruned() -> None:
     """From a baseline to the files of the pruned model, as the stage makes them."""
     written = []
-    settings = {"scope": "encoder", "dropout": 0.0, "device": "auto", "lam": 0.02, "target_heads": None, "seed": 1}
-    training = {key: value for key, value in PLAN.items() if key not in ("seed", "gate_learning_rate")}
-    settings = prune.Settings(training=training | {"updates": 30}, gate_learning_rate=0.5, **settings)
+    settings = {
+        "scope": "encoder",
+        "dropout": 0.0,
+        "device": "auto",
+        "lam": 0.02,
+        "target_heads": None,
+        "seed": 1,
+    }
+    training = {
+        key: value for key, value in PLAN.items() if key not in ("seed", "gate_learning_rate")
+    }
+    settings = prune.Settings(
+        training=training | {"updates": 30}, gate_learning_rate=0.5, **settings
+    )
     prune.load_data = lambda train, dev: DATA
     for device in ("cpu", GPU):
         parallel.choose_device = lambda name, device=device: (
@@ -186,21 +236,40 @@ def pruned() -> None:
         )
         folder, model = Path(tempfile.mkdtemp()), copy.deepcopy(MODEL)
         prune.freeze(model, scope="encoder")
-        names = {"output": "model.safetensors", "records": "log.jsonl", "state": "state", "gates": "gates.json"}
+        names = {
+            "output": "model.safetensors",
+            "records": "log.jsonl",
+            "state": "state",
+            "gates": "gates.json",
+        }
         files = SimpleNamespace(
             train=None, dev=None, settings={}, **{key: folder / name for key, name in names.items()}
         )
         prune.train_gates(model, settings, files, updates_key="pruning.updates")
         model = checkpoint.load(files.output)
-        written.append((model.architecture, values(model), json.loads(files.gates.read_text())["kept"]))
+        written.append(
+            (model.architecture, values(model), json.loads(files.gates.read_text())["kept"])
+        )
     (ours, weights, kept), (architecture, expected, _) = written
-    show("pruning to the written model", apart=apart(weights, expected), same=ours == architecture, kept=kept)
+    show(
+        "pruning to the written model",
+        apart=apart(weights, expected),
+        same=ours == architecture,
+        kept=kept,
+    )
 
 
 def of_bert() -> None:
     """Pre-training, fine-tuning, prediction and ablation of a BERT."""
     heads = ((0, 1), (0, 1))
-    shape = {"vocabulary": 20, "width": 8, "feed_forward": 12, "head_width": 4, "encoder": heads, "positions": 32}
+    shape = {
+        "vocabulary": 20,
+        "width": 8,
+        "feed_forward": 12,
+        "head_width": 4,
+        "encoder": heads,
+        "positions": 32,
+    }
     special = {"pad": 0, "separator": 2, "mask": 3}
     for labels, name in ((0, "pre-training"), (2, "fine-tuning")):
         model = bert.Bert(bert.BertArchitecture(**shape, labels=labels, **special), dropout=0.0)
@@ -212,13 +281,18 @@ def of_bert() -> None:
     for each in (model, ours):
         each.eval()
     show("BERT prediction", apart=apart(predict(ours, data.dev), predict(model, data.dev)))
-    show("BERT ablation", apart=apart(predict(ours, data.dev, wanted), predict(model, data.dev, wanted)))
+    show(
+        "BERT ablation",
+        apart=apart(predict(ours, data.dev, wanted), predict(model, data.dev, wanted)),
+    )
 
 
 def labelled(sentences: TokenStore) -> TokenStore:
     """The same sentences, each with a label as its target."""
     labels = random.integers(0, 2, len(sentences)).astype(np.int32)
-    return TokenStore(sentences.source, sentences.source_offsets, labels, np.arange(len(sentences) + 1))
+    return TokenStore(
+        sentences.source, sentences.source_offsets, labels, np.arange(len(sentences) + 1)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What tests of small models share: words for vocabularies, short trainings that may be killed, and what they changed."""
+"""What tests of small models share: words for vocabularies, short trainings that may be killed, and
+what they changed."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +13,11 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training import loop, objective
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"}  # of stages
+# of stages
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+    "OMP_NUM_THREADS": "1",
+}
 WORDS = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
 TRAINING = {
     "updates": 30,
@@ -39,12 +44,17 @@ PRUNING = {  # settings of the stage `prune`
 def outputs(folder: Path) -> dict[str, Path]:
     """What a training writes, in this folder."""
     folder.mkdir(exist_ok=True)
-    return {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
+    return {
+        "output": folder / "model.safetensors",
+        "records": folder / "log.jsonl",
+        "state": folder / "state",
+    }
 
 
 @contextmanager
 def killed_at(batch: int) -> Iterator[None]:
-    """Train with a state after every update, and break off while micro-batch number `batch` is made."""
+    """Train with a state after every update, and break off while micro-batch number `batch` is
+    made."""
     make_batch, made = objective.make_batch, iter(range(10_000))
 
     def break_off(*args: object) -> object:
@@ -60,7 +70,9 @@ def killed_at(batch: int) -> Iterator[None]:
 
 
 @torch.no_grad()
-def mask_derivatives(model: Network, loss: Callable[[], float]) -> dict[tuple[str, int, int], float]:
+def mask_derivatives(
+    model: Network, loss: Callable[[], float]
+) -> dict[tuple[str, int, int], float]:
     """Finite differences of a loss by the mask of each head, by type, layer and place (from 0)."""
     found, step = {}, 1e-4
     for attention in model.attentions():

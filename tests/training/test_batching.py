@@ -1,4 +1,5 @@
-"""Batches: every sentence once, like lengths together, the size asked for, one order per seed and epoch."""
+"""Batches: every sentence once, like lengths together, the size asked for, one order per seed and
+epoch."""
 
 from itertools import chain
 
@@ -14,7 +15,8 @@ SIZES = {"batch_tokens": 4000, "micro_batch_tokens": 1500}
 
 @pytest.fixture(scope="module")
 def news() -> TokenStore:
-    """20 000 sentences with the lengths of a news corpus: log-normal, median 22 subwords, target lengths correlated."""
+    """20 000 sentences with the lengths of a news corpus: log-normal, median 22 subwords, target
+    lengths correlated."""
     random = np.random.default_rng(1)
     source = np.clip(np.exp(random.normal(3.1, 0.6, 20_000)), 1, 150).astype(int)
     target = np.clip(source * np.exp(random.normal(0.0, 0.2, len(source))), 1, 200).astype(int)
@@ -26,7 +28,9 @@ def news() -> TokenStore:
 def test_every_sentence_once_per_epoch(news: TokenStore) -> None:
     for epoch in range(3):
         updates = epoch_updates(news, seed=1, epoch=epoch, **SIZES)
-        assert sorted(chain.from_iterable(np.concatenate(update) for update in updates)) == list(range(len(news)))
+        assert sorted(chain.from_iterable(np.concatenate(update) for update in updates)) == list(
+            range(len(news))
+        )
 
 
 def test_the_order_depends_on_seed_and_epoch_alone(news: TokenStore) -> None:
@@ -41,8 +45,12 @@ def test_the_order_depends_on_seed_and_epoch_alone(news: TokenStore) -> None:
 
 @pytest.mark.parametrize("batch_tokens", [500, 1500, 4000, 5000, 16_000])
 def test_updates_have_the_size_asked_for(news: TokenStore, batch_tokens: int) -> None:
-    updates = epoch_updates(news, seed=1, epoch=0, batch_tokens=batch_tokens, micro_batch_tokens=1500)
-    sizes = np.array([sum(int((news.source_lengths[m] + 1).sum()) for m in update) for update in updates[:-1]])
+    updates = epoch_updates(
+        news, seed=1, epoch=0, batch_tokens=batch_tokens, micro_batch_tokens=1500
+    )
+    sizes = np.array(
+        [sum(int((news.source_lengths[m] + 1).sum()) for m in update) for update in updates[:-1]]
+    )
     assert sizes.mean() == pytest.approx(batch_tokens, rel=0.02)
     assert sizes.std() < 0.15 * batch_tokens
     assert sizes.max() < 1.2 * batch_tokens

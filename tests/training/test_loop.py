@@ -1,4 +1,5 @@
-"""The training loop: what a kill may not change, what a state may be used for, and what the loss and its records are."""
+"""The training loop: what a kill may not change, what a state may be used for, and what the loss
+and its records are."""
 
 import json
 from collections.abc import Callable
@@ -46,7 +47,8 @@ def changed(plan: Plan, **settings: object) -> Plan:
     return plan.model_copy(update=settings)
 
 
-WHOLE = changed(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)  # one update on all the data
+# one update on all the data
+WHOLE = changed(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)
 MUON = {"optimizer": "muon", "muon_learning_rate": 0.03}
 
 
@@ -70,12 +72,16 @@ def gated(tiny_model) -> Callable[..., Transformer]:
     return build
 
 
-def finished(model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None = 0.1) -> tuple[dict, bytes]:
+def finished(
+    model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None = 0.1
+) -> tuple[dict, bytes]:
     """Weights, as bytes, and log after training."""
     folder.mkdir(exist_ok=True)
     files = {"state": folder / "state", "records": folder / "log.jsonl"}
     train(model, plan, data, penalty=None if lam is None else Lambda(lam), **files)
-    weights = {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
+    weights = {
+        name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()
+    }
     return weights, (folder / "log.jsonl").read_bytes()
 
 
@@ -89,8 +95,11 @@ def finished(model: Transformer, plan: Plan, data: Data, folder: Path, lam: floa
         ((20,), MUON | {"precision": "bf16", "join": 2}),
     ],
 )
-def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict) -> None:
-    monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)  # whatever this processor has
+def test_resumed_equals_uninterrupted(
+    gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict
+) -> None:
+    # whatever this processor has
+    monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)
     plan = changed(PLAN, **settings)
     expected = finished(gated(), plan, data, tmp_path / "whole")
     for batch in at:
@@ -109,9 +118,17 @@ def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Pat
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
-def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_told_apart_by_all_that_they_follow_from(
+    gated, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fingerprint(**changes: object) -> str:
-        usual = {"model": gated(), "plan": PLAN, "data": data, "penalty": None, "context": DistributedContext()}
+        usual = {
+            "model": gated(),
+            "plan": PLAN,
+            "data": data,
+            "penalty": None,
+            "context": DistributedContext(),
+        }
         return loop._fingerprint(**usual | {"precision": "fp32"} | changes)
 
     frozen, other_weights = gated(), gated()
@@ -149,7 +166,9 @@ def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) 
     assert torch.get_num_threads() == 3
 
 
-def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp_path: Path, monkeypatch) -> None:
+def test_every_micro_batch_of_every_update_has_its_own_dropout(
+    gated, store, tmp_path: Path, monkeypatch
+) -> None:
     alike = store([[5, 6, 7]] * 64, [[8, 9]] * 64)  # so that all batches draw equally many numbers
     masks = []
 
@@ -170,7 +189,9 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp
     assert len(set(masks)) > 0.9 * len(masks)
 
 
-def gradients(model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None) -> dict[str, torch.Tensor]:
+def gradients(
+    model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None
+) -> dict[str, torch.Tensor]:
     """The gradients that the optimiser is given at the last update."""
     found = {}
 
@@ -191,7 +212,9 @@ def objective(model: Transformer, data: Data, penalty: float) -> float:
     labels = batch.target_out.flatten()
     loss = F.cross_entropy(logits.flatten(0, 1), labels, label_smoothing=0.1, ignore_index=PAD)
     gates = [a.gate for a in model.attentions() if isinstance(a.gate, HardConcrete)]
-    return loss.item() + penalty * sum(float(probability_open(g.log_alpha.detach().double()).sum()) for g in gates)
+    return loss.item() + penalty * sum(
+        float(probability_open(g.log_alpha.detach().double()).sum()) for g in gates
+    )
 
 
 def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_path: Path) -> None:
@@ -202,19 +225,26 @@ def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_p
     model.train()  # gates as drawn
     for attention in model.attentions():
         name = next(n for n, p in model.named_parameters() if p is attention.gate.log_alpha)
-        assert torch.allclose(found[name] - without[name], 0.5 * p_open * (1 - p_open), atol=1e-5)  # λ per head
+        # λ per head
+        assert torch.allclose(found[name] - without[name], 0.5 * p_open * (1 - p_open), atol=1e-5)
         for head in range(2):
             values = []
             for step in (0.01, -0.01):
                 attention.gate.log_alpha.data[head] += step
                 values.append(objective(model, data, penalty=0.5))
                 attention.gate.log_alpha.data[head] -= step
-            assert float(found[name][head]) == pytest.approx((values[0] - values[1]) / 0.02, abs=0.003, rel=0.02), name
+            assert float(found[name][head]) == pytest.approx(
+                (values[0] - values[1]) / 0.02, abs=0.003, rel=0.02
+            ), name
 
 
-def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, data: Data, tmp_path: Path) -> None:
+def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(
+    gated, data: Data, tmp_path: Path
+) -> None:
     whole = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "whole", 0.1)
-    parts = gradients(gated(dropout=0.0), changed(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts", 0.1)
+    parts = gradients(
+        gated(dropout=0.0), changed(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts", 0.1
+    )
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
         assert torch.allclose(gradient, parts[name], rtol=1e-3, atol=1e-6), name
@@ -259,7 +289,9 @@ def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(tiny_model, data, tmp_path, frozen: bool) -> None:
+def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
+    tiny_model, data, tmp_path, frozen: bool
+) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[], [1]], "cross": [[0], []]})
     if frozen:
@@ -279,7 +311,9 @@ def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(tiny_model, 
             assert float(update.abs().max()) == pytest.approx(0.004, rel=0.01), name
 
 
-def test_evaluation_is_per_token_without_dropout_whatever_the_batches(tiny_model, store, sentences) -> None:
+def test_evaluation_is_per_token_without_dropout_whatever_the_batches(
+    tiny_model, store, sentences
+) -> None:
     """Against the library's cross-entropy, sentence by sentence."""
     model, data = tiny_model(dropout=0.5).train(), store(*sentences(30))
     loss = evaluate(model, data)

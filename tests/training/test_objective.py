@@ -31,7 +31,8 @@ def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few()
     assert wide == sorted(wide)
     assert wide[58] > wide[50]  # the target has reached two heads before: the integral grows
     assert weights(HeadCountController(2, 200), 60, -3, -3, -3, -3, -3)[-1] < -0.05
-    assert weights(HeadCountController(5, 100), 2, 3, 3, 3, 3, 3) == [0.0, 0.0]  # all heads are the target
+    # all heads are the target
+    assert weights(HeadCountController(5, 100), 2, 3, 3, 3, 3, 3) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("updates", [1, 2, 3, 10])
@@ -47,7 +48,8 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
     fixed = gates(0.1, -2.0, 0.1, 4.0, 0.1)
     fix_largest(fixed, count)
     decisions = torch.cat([gate.fixed for gate in fixed])
-    assert set(decisions.nonzero().flatten().tolist()) == set([3, 0, 2, 4, 1][:count])  # the first of equal ones
+    # the first of equal ones
+    assert set(decisions.nonzero().flatten().tolist()) == set([3, 0, 2, 4, 1][:count])
     assert decisions.sum() == count
     for gate in fixed:
         gate.train()

@@ -12,7 +12,9 @@ from specialized_heads.training.optimizers import Muon, is_layer_matrix, learnin
 SHAPES = [(12, 8), (8, 8), (8, 20), (12, 8), (1, 8)]
 
 
-def after_steps(make: Callable[..., torch.optim.Optimizer], *, lr: float = 0.5) -> list[torch.Tensor]:
+def after_steps(
+    make: Callable[..., torch.optim.Optimizer], *, lr: float = 0.5
+) -> list[torch.Tensor]:
     """Random matrices after four steps with random gradients."""
     generator = torch.Generator().manual_seed(3)
     weights = [torch.nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
@@ -50,7 +52,8 @@ def test_muon_equals_the_reference_in_float32() -> None:
 
 
 def test_rows_and_columns_without_a_gradient_are_as_if_absent() -> None:
-    """Those of closed heads keep their weights, whatever their momentum; the others move as in a matrix of their own."""
+    """Those of closed heads keep their weights, whatever their momentum; the others move as in a
+    matrix of their own."""
     generator = torch.Generator().manual_seed(1)
     whole, part = (torch.nn.Parameter(torch.ones(shape)) for shape in ((12, 8), (8, 5)))
     rows, columns = torch.tensor([0, 1, 2, 3, 6, 7, 8, 11])[:, None], torch.tensor([0, 2, 3, 6, 7])
@@ -73,7 +76,10 @@ def test_muon_is_for_the_matrices_of_the_layers(tiny_model) -> None:
     parameters = dict(tiny_model(layers=1).named_parameters())
     matrices = {name for name, parameter in parameters.items() if parameter.dim() == 2}
     found = {name for name, parameter in parameters.items() if is_layer_matrix(name, parameter)}
-    assert matrices - found == {"source_embedding", "target_embedding", "output_embedding"} and found < matrices
+    assert (
+        matrices - found == {"source_embedding", "target_embedding", "output_embedding"}
+        and found < matrices
+    )
 
 
 # The learning rate at known updates (appendix B.3).

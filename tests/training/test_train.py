@@ -1,4 +1,5 @@
-"""The training stage: its files, its determinism, a kill, training from scratch with another model's heads; and its state."""
+"""The training stage: its files, its determinism, a kill, training from scratch with another
+model's heads; and its state."""
 
 import json
 import pickle
@@ -20,17 +21,29 @@ from specialized_heads.training import state, train
 SETTINGS = {
     "seed": 1,
     "vocabulary": {"source": 20, "target": 21},
-    "model": {"layers": 2, "heads": 2, "width": 8, "head_width": 6, "feed_forward": 12, "dropout": 0.1},
+    "model": {
+        "layers": 2,
+        "heads": 2,
+        "width": 8,
+        "head_width": 6,
+        "feed_forward": 12,
+        "dropout": 0.1,
+    },
     "training": TRAINING | {"learning_rate": 0.01},
     "device": "cpu",
 }
 
 
 def contents(files: dict[str, Path]) -> list[bytes]:
-    return [path.read_bytes() for path in (files["output"], files["output"].with_suffix(".json"), files["records"])]
+    return [
+        path.read_bytes()
+        for path in (files["output"], files["output"].with_suffix(".json"), files["records"])
+    ]
 
 
-def test_two_runs_give_the_same_bytes_though_one_was_killed(call, tokens: dict[str, Path], tmp_path: Path) -> None:
+def test_two_runs_give_the_same_bytes_though_one_was_killed(
+    call, tokens: dict[str, Path], tmp_path: Path
+) -> None:
     first, second, third = (outputs(tmp_path / name) for name in ("1", "2", "3"))
     call(train, settings=SETTINGS, **tokens, **first)
     with killed_at(20):
@@ -43,11 +56,16 @@ def test_two_runs_give_the_same_bytes_though_one_was_killed(call, tokens: dict[s
     assert contents(first)[0] != contents(third)[0]
     assert not first["state"].exists() and not second["state"].exists()
     data_hash = f"{file_hash(tokens['train'])} {file_hash(tokens['dev'])}"
-    assert json.loads(contents(first)[1])["training"] == SETTINGS | {"matmul_precision": "fp32", "data_hash": data_hash}
+    assert json.loads(contents(first)[1])["training"] == SETTINGS | {
+        "matmul_precision": "fp32",
+        "data_hash": data_hash,
+    }
 
 
 @pytest.mark.parametrize("evenly", [False, True])
-def test_from_scratch_with_another_model_s_heads_or_as_many(call, tokens, tmp_path, tiny_model, evenly: bool) -> None:
+def test_from_scratch_with_another_model_s_heads_or_as_many(
+    call, tokens, tmp_path, tiny_model, evenly: bool
+) -> None:
     """As many are spread evenly."""
     pruned = tiny_model(head_width=6)
     pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0, 1], [1]], "cross": [[0, 1], []]})
@@ -55,15 +73,27 @@ def test_from_scratch_with_another_model_s_heads_or_as_many(call, tokens, tmp_pa
     files = {**tokens, **outputs(tmp_path / "scratch")}
     call(train, settings=SETTINGS | {"evenly": evenly}, like=tmp_path / "like.safetensors", **files)
     scratch = load(files["output"])
-    spread = replace(pruned.architecture, encoder=((0,), ()), decoder=((0, 1), (0,)), cross=((0,), (0,)))
+    spread = replace(
+        pruned.architecture, encoder=((0,), ()), decoder=((0, 1), (0,)), cross=((0,), (0,))
+    )
     assert scratch.architecture == (spread if evenly else pruned.architecture)
     assert not torch.equal(scratch.output_embedding, pruned.output_embedding)
 
 
-def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dict[str, Path], tmp_path: Path) -> None:
-    def trained(name: str, moments: tuple[int, ...] = (), **training: object) -> dict[str, torch.Tensor]:
-        settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
-        files = {**tokens, **outputs(tmp_path / name), "checkpoints": tmp_path / name / "checkpoints.safetensors"}
+def test_checkpoints_are_the_models_of_runs_that_stopped_there(
+    call, tokens: dict[str, Path], tmp_path: Path
+) -> None:
+    def trained(
+        name: str, moments: tuple[int, ...] = (), **training: object
+    ) -> dict[str, torch.Tensor]:
+        settings = SETTINGS | {
+            "training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training
+        }
+        files = {
+            **tokens,
+            **outputs(tmp_path / name),
+            "checkpoints": tmp_path / name / "checkpoints.safetensors",
+        }
         call(train, settings=settings | {"moments": moments}, **files)
         return load_file(tmp_path / name / "model.safetensors")
 
@@ -75,7 +105,12 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
     whole["checkpoints"] = tmp_path / "whole/checkpoints.safetensors"
     for update in (6, 12):
         stopped = trained(f"{update}", updates=update)
-        call(train.checkpoint, settings={"update": update}, **whole, output=tmp_path / f"at{update}.safetensors")
+        call(
+            train.checkpoint,
+            settings={"update": update},
+            **whole,
+            output=tmp_path / f"at{update}.safetensors",
+        )
         weights = load_file(tmp_path / f"at{update}.safetensors")
         assert weights.keys() == stopped.keys()
         for name, weight in stopped.items():
@@ -90,7 +125,13 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
 
 # The folder of a state: what is taken up, and whose it is.
 
-RUN = {"fingerprint": "this one", "update": 7, "weights": {"a": torch.arange(50.0)}, "loss": 0.25, "mean": []}
+RUN = {
+    "fingerprint": "this one",
+    "update": 7,
+    "weights": {"a": torch.arange(50.0)},
+    "loss": 0.25,
+    "mean": [],
+}
 
 
 @pytest.fixture
@@ -120,9 +161,15 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
     assert taken_up(folder) is not None
 
 
-@pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "this one"}])
-@pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
-def test_a_state_of_something_else_is_never_run(folder: Path, monkeypatch, caplog, content: object, write) -> None:
+@pytest.mark.parametrize(
+    "content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "this one"}]
+)
+@pytest.mark.parametrize(
+    "write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))]
+)
+def test_a_state_of_something_else_is_never_run(
+    folder: Path, monkeypatch, caplog, content: object, write
+) -> None:
     caplog.set_level("INFO")
     monkeypatch.chdir(folder)
     write(content, folder / "state.pt")
@@ -141,7 +188,9 @@ def test_a_state_that_the_disk_refuses_is_kept(folder: Path, monkeypatch) -> Non
     assert (folder / "state.pt").exists()
 
 
-def test_a_state_of_other_settings_is_called_so_whatever_else_is_missing(folder: Path, caplog) -> None:
+def test_a_state_of_other_settings_is_called_so_whatever_else_is_missing(
+    folder: Path, caplog
+) -> None:
     caplog.set_level("INFO")
     assert state.read_state(folder, fingerprint="that one", checkpoints=(6,)) is None
     assert "belongs to other settings" in caplog.text
@@ -154,7 +203,10 @@ def test_a_moment_that_has_passed_must_be_there_and_a_later_one_need_not(folder:
 
 def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
     state.check(folder)
-    claim = "import sys, pathlib; from specialized_heads.training import state; state.claim(pathlib.Path(sys.argv[1]))"
+    claim = (
+        "import sys, pathlib; from specialized_heads.training import state; "
+        "state.claim(pathlib.Path(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", claim, folder], check=True)
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
         state.write_checkpoint(folder, 6, {"a": torch.zeros(20)})

@@ -16,7 +16,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Browser]]:
-    """`shown(text, "#encoder-1-2")`: the browser with a page of this text, opened from disk. No page may log an error."""
+    """`shown(text, "#encoder-1-2")`: the browser with a page of this text, opened from disk. No
+    page may log an error."""
 
     def show(text: str, fragment: str = "") -> Browser:
         path = tmp_path / "page.html"

@@ -1,5 +1,6 @@
-# A BERT and its tasks (Michel et al. 2019): text, pre-training or import, fine-tuning, scores, ablation. Importance, checkpoints and
-# pruning with gates are the rules of translation models, whose paths the tasks share.
+# A BERT and its tasks (Michel et al. 2019): text, pre-training or import, fine-tuning, scores,
+# ablation. Importance, checkpoints and pruning with gates are the rules of translation models,
+# whose paths the tasks share.
 
 # Where the model that all tasks fine-tune and its vocabulary are.
 IMPORTS_BERT = experiment.classification and experiment.classification.model

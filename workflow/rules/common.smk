@@ -1,5 +1,5 @@
-# What the other files share: the experiment, and how a job gets its files, its settings and the hash of its code. What there is to
-# make is decided in src/specialized_heads/experiment.
+# What the other files share: the experiment, and how a job gets its files, its settings and the
+# hash of its code. What there is to make is decided in src/specialized_heads/experiment.
 
 import hashlib
 import json
@@ -23,8 +23,12 @@ from specialized_heads.experiment import figures, given, inputs, names, stages
 from specialized_heads.experiment.stages import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
-# `--cores all` counts the processors that a control group lets a container use only for a part of the time.
-if workflow.resource_settings.nodes is None and workflow.resource_settings.cores == available_cpu_count():
+# `--cores all` counts the processors that a control group lets a container use only for a part of
+# the time.
+if (
+    workflow.resource_settings.nodes is None
+    and workflow.resource_settings.cores == available_cpu_count()
+):
     workflow.global_resources["_cores"] = processors()
 
 # The prefix that an importer may give this workflow moves relative paths, but not absolute ones.
@@ -40,7 +44,9 @@ try:
         # An importer may have a rule that makes it.
         if not IMPORTED and not Path(file).is_file():
             folder = " (it is a folder)" if Path(file).is_dir() else ""
-            raise UserError(f"{key}: there is no file {file}{folder}; put it there, or correct the path")
+            raise UserError(
+                f"{key}: there is no file {file}{folder}; put it there, or correct the path"
+            )
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
 
@@ -88,7 +94,9 @@ def unmoved(files):
 
 def as_json(function, **more):
     """A parameter of a job: what a function of the experiment and of its wildcards returns, as JSON."""
-    return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)
+    return lambda wildcards: json.dumps(
+        function(experiment, **wildcards, **more), ensure_ascii=False
+    )
 
 
 def settings(module, compute=None, **more):
@@ -101,10 +109,14 @@ def flags(wildcards, input, output):
 
     Inputs without a name are waited for and not passed; further outputs without a name are written beside the named ones.
     """
-    unnamed = len(output) - sum(len(files) if isinstance(files, list) else 1 for _, files in output.items())
+    unnamed = len(output) - sum(
+        len(files) if isinstance(files, list) else 1 for _, files in output.items()
+    )
     named = [*input.items(), *output.items(), *([("output", output[0])] if unnamed else [])]
     files = [(name, [file] if isinstance(file, str) else list(file)) for name, file in named]
-    return [part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)]
+    return [
+        part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)
+    ]
 
 
 def corpus_flags(wildcards, input, output):
@@ -117,7 +129,14 @@ def corpus_flags(wildcards, input, output):
 def figure_flags(wildcards, input, output):
     """The command line of a figure or table: the five tables, what else it reads, and where it writes."""
     more = [file for name in figures.BY_STEM[wildcards.stem].files for file in input[name]]
-    return ["--data", os.path.dirname(input.data[0]), "--files", *more, "--output", output.csv.removesuffix(".csv")]
+    return [
+        "--data",
+        os.path.dirname(input.data[0]),
+        "--files",
+        *more,
+        "--output",
+        output.csv.removesuffix(".csv"),
+    ]
 
 
 def figure_code(wildcards):
@@ -131,7 +150,10 @@ def shown(path):
     result = lambda wildcards: figures.BY_STEM[wildcards.stem]
     labels = lambda wildcards: {"Result": result(wildcards).label}
     return report(
-        path, caption="../report/result.rst", category=lambda wildcards: result(wildcards).category, labels=labels
+        path,
+        caption="../report/result.rst",
+        category=lambda wildcards: result(wildcards).category,
+        labels=labels,
     )
 
 
@@ -144,7 +166,8 @@ def launcher(wildcards, resources):
     return several if processes > 1 else "python -m"
 
 
-# GPUs of a job that computes on one. They limit nothing unless a profile or `--resources` says how many there are.
+# GPUs of a job that computes on one. They limit nothing unless a profile or `--resources` says how
+# many there are.
 GPU = {} if experiment.device == "cpu" else {"gpu": 1}
 
 
@@ -175,14 +198,23 @@ def warnings_of(job):
     for log in job.log:
         found = warnings_in(Path(log))
         lines += [f"{log}: {text}" for text in found[:SHOWN_WARNINGS]]
-        lines += [f"{log}: {len(found) - SHOWN_WARNINGS} more warnings"] if len(found) > SHOWN_WARNINGS else []
+        lines += (
+            [f"{log}: {len(found) - SHOWN_WARNINGS} more warnings"]
+            if len(found) > SHOWN_WARNINGS
+            else []
+        )
     return lines
 
 
 def announce(record):
     """Print the warnings of a job when it ends: those of the text come hours before the end of the run."""
     if getattr(record, "event", None) == LogEvent.JOB_FINISHED:
-        for line in [line for job in workflow.dag.jobs if job.jobid == record.job_id for line in warnings_of(job)]:
+        for line in [
+            line
+            for job in workflow.dag.jobs
+            if job.jobid == record.job_id
+            for line in warnings_of(job)
+        ]:
             logger.warning(f"Warning in {line}")
     return True
 
@@ -195,7 +227,9 @@ def repeat_warnings(file=None):
     """Print the warnings of all jobs behind what was asked for, those of kept results too; `file` gets those of `all`."""
     lines = sorted(line for job in workflow.dag.jobs for line in warnings_of(job))
     if lines:
-        logger.warning("\n".join(["Warnings of the jobs behind these results, by their logs:", *lines]))
+        logger.warning(
+            "\n".join(["Warnings of the jobs behind these results, by their logs:", *lines])
+        )
     if file and all_was_made():
         write_file(Path(file), "".join(f"{line}\n" for line in lines))
 

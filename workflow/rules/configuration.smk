@@ -1,5 +1,6 @@
-# Where the project is, and its experiment: config.yaml in the working directory, else the project's own. Files are read strictly here,
-# with the files that they extend; the default one before Snakemake reads it, so that even invalid YAML is an error with a line number.
+# Where the project is, and its experiment: config.yaml in the working directory, else the project's
+# own. Files are read strictly here, with the files that they extend; the default one before
+# Snakemake reads it, so that even invalid YAML is an error with a line number.
 
 import os
 import sys

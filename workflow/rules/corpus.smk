@@ -16,7 +16,8 @@ use rule stage as corpus_raw with:
     params:
         module="corpus.pairs",
         code=lambda w: code(
-            "corpus.pairs", f"corpus.readers.{experiment.corpora[w.corpus].source.reader.partition('.')[0]}"
+            "corpus.pairs",
+            f"corpus.readers.{experiment.corpora[w.corpus].source.reader.partition('.')[0]}",
         ),
         flags=corpus_flags,
         settings=settings("corpus.pairs"),
@@ -117,8 +118,9 @@ use rule stage as tokens with:
         **stage("corpus.tokens"),
 
 
-# Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
-# starts and when it fails, which would lose files placed by hand and hours of download.
+# Files that are fetched by their address. The rule declares only the card of a file: Snakemake
+# deletes declared files before a job starts and when it fails, which would lose files placed by
+# hand and hours of download.
 
 
 if FETCHED:
@@ -134,7 +136,8 @@ if FETCHED:
             file="|".join(map(re.escape, FETCHED)),
         # The stage tries again itself, and resumes where it stopped.
         retries: 0
-        # Compute nodes often have no internet access. `--resources downloads=2` fetches two files at a time.
+        # Compute nodes often have no internet access. `--resources downloads=2` fetches two files
+        # at a time.
         localrule: True
         conda:
             "../../envs/pipeline.yaml"
@@ -144,15 +147,18 @@ if FETCHED:
         params:
             path=lambda w, output: f"{DOWNLOADS}/{w.file}",
             wanted=as_json(inputs.download_settings),
-            # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
-            # mirror fetches nothing again.
-            settings=lambda w, output: as_json(inputs.download_settings, downloads=experiment.downloads.model_dump())(w),
+            # It takes the output, so that Snakemake does not count it among what makes a file
+            # stale: another time limit or mirror fetches nothing again.
+            settings=lambda w, output: as_json(
+                inputs.download_settings, downloads=experiment.downloads.model_dump()
+            )(w),
         shell:
             "python -m specialized_heads.corpus.fetch --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# Dependency trees of the analysis sentences, and how often a fixed offset finds their relations (section 5.2).
+# Dependency trees of the analysis sentences, and how often a fixed offset finds their relations
+# (section 5.2).
 
 
 use rule stage as parser_models with:

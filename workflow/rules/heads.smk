@@ -60,7 +60,11 @@ use rule computing as view_heads with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/view_heads_{model}_seed{seed}.tsv"
     params:
-        **stage("viewer.page", stages.view, data=("page.html", "page.css", "page.js", "table.js", "lines.js")),
+        **stage(
+            "viewer.page",
+            stages.view,
+            data=("page.html", "page.css", "page.js", "table.js", "lines.js"),
+        ),
 
 
 use rule stage as viewer_index with:

@@ -1,5 +1,5 @@
-# One model per scope and target (a λ or a number of heads): fine-tune the baseline with gates on its heads, then remove the closed
-# ones (section 6).
+# One model per scope and target (a λ or a number of heads): fine-tune the baseline with gates on
+# its heads, then remove the closed ones (section 6).
 
 
 use rule training as prune with:
@@ -23,8 +23,9 @@ use rule training as prune with:
         **stage("pruning.prune", stages.prune),
 
 
-# Controls of pruning, from random initialisation: the same heads per layer as a pruned model (the last column of table 2), as many
-# heads spread evenly, and the pruning objective itself (footnote 8); and each of the three trained on as pruning trains.
+# Controls of pruning, from random initialisation: the same heads per layer as a pruned model (the
+# last column of table 2), as many heads spread evenly, and the pruning objective itself (footnote
+# 8); and each of the three trained on as pruning trains.
 
 
 use rule training as train_from_scratch with:

@@ -1,5 +1,5 @@
-# All that was measured, in five tables, and every figure and table: functions of these. Then the configuration as it was used, and the
-# page of all results.
+# All that was measured, in five tables, and every figure and table: functions of these. Then the
+# configuration as it was used, and the page of all results.
 
 
 use rule stage as gather with:
@@ -70,7 +70,9 @@ use rule stage as configuration with:
         code=code("report.gather"),
         digest=hashlib.sha256(experiment.model_dump_json().encode()).hexdigest(),
         # Since it takes `output`, Snakemake neither compares nor prints it, twice, for each change.
-        settings=lambda wildcards, output: json.dumps(experiment.model_dump(mode="json"), ensure_ascii=False),
+        settings=lambda wildcards, output: json.dumps(
+            experiment.model_dump(mode="json"), ensure_ascii=False
+        ),
 
 
 use rule stage as index with:

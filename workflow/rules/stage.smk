@@ -18,7 +18,8 @@ use rule stage as computing with:
         **needs(GPU, gigabytes=16, hours=4),
 
 
-# A stage that resumes from its state, which lies beside the outputs: Snakemake deletes these when a job fails.
+# A stage that resumes from its state, which lies beside the outputs: Snakemake deletes these when a
+# job fails.
 rule resumable:
     log:
         "results/resumable.log",

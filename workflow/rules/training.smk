@@ -53,7 +53,8 @@ use rule stage as import_model with:
         **stage("exchange.import_model", stages.import_model, root=PROJECT),
 
 
-# A baseline that was trained before: a given one, used only if its data and settings match, or an imported one.
+# A baseline that was trained before: a given one, used only if its data and settings match, or an
+# imported one.
 use rule stage as given_baseline with:
     input:
         planned(given.imported_file, name="model.safetensors", root=PROJECT),

@@ -1,12 +1,14 @@
-"""Stages: the scores of a model (`score`), without some of its heads (`ablation`), and of a bag of words (`baselines`).
+"""Stages: the scores of a model (`score`), without some of its heads (`ablation`), and of a bag of
+words (`baselines`).
 
-A model is scored on the test set and on the second one, and compared with its baseline. Heads are removed as
-`pruning.ablation` does for translation. The baselines are the most frequent label and a logistic regression over the
-counts of subwords, of each segment separately, with the L2 penalty whose score on the development set is highest.
+A model is scored on the test set and on the second one, and compared with its baseline. Heads are
+removed as `pruning.ablation` does for translation. The baselines are the most frequent label and a
+logistic regression over the counts of subwords, of each segment separately, with the L2 penalty
+whose score on the development set is highest.
 
-A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All follow from the
-counts of pairs (label, prediction), so a resample costs one product of matrices. p-values and intervals of
-differences are those of `evaluation.score`, by paired bootstrap.
+A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All
+follow from the counts of pairs (label, prediction), so a resample costs one product of matrices.
+p-values and intervals of differences are those of `evaluation.score`, by paired bootstrap.
 """
 
 from collections.abc import Sequence
@@ -35,7 +37,8 @@ STEPS = 60  # of L-BFGS
 
 
 class Score(NamedTuple):
-    """A score with the 95% interval over resamples of sentences, and the p-value and interval of its difference from another."""
+    """A score with the 95% interval over resamples of sentences, and the p-value and interval of
+    its difference from another."""
 
     score: float
     score_low: float
@@ -46,15 +49,26 @@ class Score(NamedTuple):
     p_value: float
 
 
-NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
-SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}  # of an ablation
+NUMBERS = (
+    "score",
+    "score_low",
+    "score_high",
+    "score_full",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "p_value",
+)
+# of an ablation
+SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
 @torch.inference_mode()
 def predict(model: Bert, store: TokenStore, removals: Sequence[Removal] = (NOTHING,)) -> np.ndarray:
     """The label of each sentence under each removal of heads, int64 (removals, sentences).
 
-    Below the first layer of a removal, states are those of the whole model, which are computed once for all.
+    Below the first layer of a removal, states are those of the whole model, which are computed once
+    for all.
     """
     labels = np.zeros((len(removals), len(store)), np.int64)
     last = len(model.encoder) - 1
@@ -66,7 +80,9 @@ def predict(model: Bert, store: TokenStore, removals: Sequence[Removal] = (NOTHI
             inputs.append(layer(inputs[-1], attn_mask))
         for row, (removal, start) in enumerate(zip(removals, first, strict=True)):
             mask(model, [removal])
-            labels[row, sentences] = model.classify(inputs[start], attn_mask, start=start).argmax(-1).cpu().numpy()
+            labels[row, sentences] = (
+                model.classify(inputs[start], attn_mask, start=start).argmax(-1).cpu().numpy()
+            )
             mask(model, [NOTHING])
     return labels
 
@@ -84,7 +100,9 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
     if metric == "f1":
         # Labels and predictions of the second label.
         both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(float)
-        return 100 * np.divide(2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0)
+        return 100 * np.divide(
+            2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0
+        )
     # Gorodkin (2004): Matthews' correlation for any number of labels; 0 where one side is constant.
     of_label, of_prediction = counts.sum(2).astype(float), counts.sum(1).astype(float)
     covariance = right * total - (of_label * of_prediction).sum(1)
@@ -93,21 +111,33 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
 
 
 def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds: int) -> float:
-    return float(scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0])
+    return float(
+        scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0]
+    )
 
 
-def compare(labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, *, metric: str, kinds: int) -> Score:
-    """Score predictions against labels, and compare them with a reference, all (sentences,); `kinds`: number of labels."""
+def compare(
+    labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, *, metric: str, kinds: int
+) -> Score:
+    """Score predictions against labels, and compare them with a reference, all (sentences,);
+    `kinds`: number of labels."""
     times = resamples(len(labels)).astype(np.float32)
     ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
-    score, full = (score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference))
-    sampled, sampled_full = (scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs))
+    score, full = (
+        score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference)
+    )
+    sampled, sampled_full = (
+        scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs)
+    )
     p_value, *change = significance(sampled - sampled_full, score - full, sentences=len(labels))
-    return Score(score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value)
+    return Score(
+        score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value
+    )
 
 
 def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarray:
-    """One row per sentence with a 1 in the cell of its label and prediction, float32 (sentences, L · L)."""
+    """One row per sentence with a 1 in the cell of its label and prediction, float32 (sentences,
+    L · L)."""
     cells = np.zeros((len(labels), kinds * kinds), np.float32)
     cells[np.arange(len(labels)), labels * kinds + predictions] = 1
     return cells
@@ -121,7 +151,9 @@ class ScoreSettings(stage.Section):
 
 @stage.command("model", "baseline", "test", "output", optional=("second",), settings=ScoreSettings)
 def score(files: stage.Files, settings: ScoreSettings) -> None:
-    model, baseline = (load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline))
+    model, baseline = (
+        load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline)
+    )
     written: dict[str, object] = {"metric": settings.metric}
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
     for name, path in (("test", files.test), ("second", files.second)):
@@ -138,16 +170,29 @@ class AblationSettings(ScoreSettings):
     alone: bool = False  # also with each head alone in its layer
 
 
-@stage.command("model", "tokens", "output", "state", optional=("importance",), settings=AblationSettings)
+@stage.command(
+    "model", "tokens", "output", "state", optional=("importance",), settings=AblationSettings
+)
 def ablation(files: stage.Files, settings: AblationSettings) -> None:
-    claim(files.state)  # before it may wait for a GPU that an earlier process holds, which then stops
-    model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
+    # before it may wait for a GPU that an earlier process holds, which then stops
+    claim(files.state)
+    model, store = (
+        load_on(files.model, settings.device, settings.precision),
+        load_tokens(files.tokens),
+    )
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
 
     def scored(under: dict[Removal, list[int]]) -> dict[Removal, Row]:
         labels, whole = labels_of(store), np.array(under[NOTHING])
-        found = {removal: compare(labels, np.array(made), whole, **how)._asdict() for removal, made in under.items()}
-        common = {"score_full": found[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
+        found = {
+            removal: compare(labels, np.array(made), whole, **how)._asdict()
+            for removal, made in under.items()
+        }
+        common = {
+            "score_full": found[NOTHING]["score"],
+            "sentences": len(store),
+            "metric": settings.metric,
+        }
         return {removal: row | common for removal, row in found.items()}
 
     precision = matmul_precision(settings.precision, model.device)
@@ -165,29 +210,43 @@ def ablation(files: stage.Files, settings: AblationSettings) -> None:
 
 
 def counts(store: TokenStore, *, size: int) -> csr_matrix:
-    """How often each subword occurs in each segment of each sentence, and a constant 1: (sentences, 2 · size + 1)."""
+    """How often each subword occurs in each segment of each sentence, and a constant 1: (sentences,
+    2 · size + 1)."""
     rows = np.repeat(np.arange(len(store)), store.source_lengths)
     after = np.cumsum(store.source == store.tokens.eos)
-    before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # separators in earlier sentences
+    # separators in earlier sentences
+    before = np.concatenate([[0], after])[store.source_offsets[:-1]]
     columns = store.source + size * np.minimum(after - before[rows], 1)
     subwords = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size))
     return hstack([subwords, np.ones((len(store), 1))], format="csr")
 
 
 def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float) -> np.ndarray:
-    """Weights (features, L) of a logistic regression; the last row, of the constant, has no penalty."""
-    shape, of_label, transposed = (features.shape[1], kinds), np.eye(kinds)[labels], features.T.tocsr()
+    """Weights (features, L) of a logistic regression; the last row, of the constant, has no
+    penalty."""
+    shape, of_label, transposed = (
+        (features.shape[1], kinds),
+        np.eye(kinds)[labels],
+        features.T.tocsr(),
+    )
     penalties = np.full((shape[0], 1), penalty)
     penalties[-1] = 0.0
 
     def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
         weights = values.reshape(shape)
         logits = features @ weights
-        gradient = transposed @ (softmax(logits, 1) - of_label) / len(labels) + 2 * penalties * weights
-        value = -(of_label * log_softmax(logits, 1)).sum() / len(labels) + (penalties * weights**2).sum()
+        gradient = (
+            transposed @ (softmax(logits, 1) - of_label) / len(labels) + 2 * penalties * weights
+        )
+        value = (
+            -(of_label * log_softmax(logits, 1)).sum() / len(labels)
+            + (penalties * weights**2).sum()
+        )
         return value, gradient.ravel()
 
-    found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    found = minimize(
+        loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
+    )
     return found.x.reshape(shape)
 
 
@@ -208,10 +267,16 @@ def baselines(files: stage.Files, settings: BaselinesSettings) -> None:
     def predicted(weights: np.ndarray, name: str) -> np.ndarray:
         return (features[name] @ weights).argmax(1)
 
-    models = [fit(features["train"], labels["train"], kinds=settings.labels, penalty=penalty) for penalty in PENALTIES]
+    models = [
+        fit(features["train"], labels["train"], kinds=settings.labels, penalty=penalty)
+        for penalty in PENALTIES
+    ]
     how = {"metric": settings.metric, "kinds": settings.labels}
     best = max(models, key=lambda model: score_of(labels["dev"], predicted(model, "dev"), **how))
-    written: dict[str, object] = {"metric": settings.metric, "examples": {name: len(stores[name]) for name in names}}
+    written: dict[str, object] = {
+        "metric": settings.metric,
+        "examples": {name: len(stores[name]) for name in names},
+    }
     for name in names[2:]:
         constant = np.full(len(labels[name]), majority)
         bag = compare(labels[name], predicted(best, name), constant, **how)

@@ -1,8 +1,10 @@
-"""Stage: sentences per second with and without half of the heads, by sentences per batch (Michel et al. 2019, table 4).
+"""Stage: sentences per second with and without half of the heads, by sentences per batch
+(Michel et al. 2019, table 4).
 
-The least important half of the heads is removed from the weights. Both models take turns; the median and the range over the
-rounds are written. The rule reserves all cores, so that no other job of the pipeline runs at the same time, but computes in one
-thread. On a CPU it counts the time that this thread computes, which other programs on the machine affect little.
+The least important half of the heads is removed from the weights. Both models take turns; the
+median and the range over the rounds are written. The rule reserves all cores, so that no other job
+of the pipeline runs at the same time, but computes in one thread. On a CPU it counts the time that
+this thread computes, which other programs on the machine affect little.
 """
 
 import copy
@@ -25,8 +27,8 @@ from specialized_heads.training.batching import make_batch
 ROUNDS = 7
 SENTENCES = 256  # per round
 REMOVED = 0.5  # share of the heads
-# By sentences per batch: heads left and in total; sentences per second and the gain over all heads in the same round, each with
-# the lowest and highest of the rounds.
+# By sentences per batch: heads left and in total; sentences per second and the gain over all heads
+# in the same round, each with the lowest and highest of the rounds.
 SPEEDS = ("speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high")
 SCHEMA = pa.schema(
     dict.fromkeys(("sentences", "heads", "total"), pa.int64())
@@ -66,7 +68,9 @@ def main(files: stage.Files, settings: Settings) -> None:
     order = ranking(read_table(files.importance).to_pandas(), "all")
     pruned = copy.deepcopy(model)
     pruned.remove_heads(set(order[: math.floor(REMOVED * len(order))]))
-    name = "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
+    name = (
+        "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
+    )
     rows = []
     for size in settings.batches:
         # Whole batches only; a small set is repeated.
@@ -75,10 +79,23 @@ def main(files: stage.Files, settings: Settings) -> None:
         gains = [whole / part - 1 for whole, part in times]
         for place, each in enumerate((model, pruned)):
             speeds = [size * len(batches) / pair[place] for pair in times]
-            row = {"sentences": size, "heads": sum(map(len, each.architecture.encoder)), "total": len(order)}
-            row |= {"speed": median(speeds), "speed_low": min(speeds), "speed_high": max(speeds), "device": name}
+            row = {
+                "sentences": size,
+                "heads": sum(map(len, each.architecture.encoder)),
+                "total": len(order),
+            }
+            row |= {
+                "speed": median(speeds),
+                "speed_low": min(speeds),
+                "speed_high": max(speeds),
+                "device": name,
+            }
             row |= {"parameters": sum(parameter.numel() for parameter in each.parameters())}
-            gain = {"gain": median(gains), "gain_low": min(gains), "gain_high": max(gains)} if place else {}
+            gain = (
+                {"gain": median(gains), "gain_low": min(gains), "gain_high": max(gains)}
+                if place
+                else {}
+            )
             rows.append(row | gain)
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d batch sizes", len(settings.batches))

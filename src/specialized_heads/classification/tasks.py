@@ -1,21 +1,23 @@
 """Stages: the examples of a task (`examples`), and one set of them as token ids (`tokens`).
 
-The sets are train, dev, test and second (another domain; empty where there is none). Labels are the target side of the tokens.
+The sets are train, dev, test and second (another domain; empty where there is none). Labels are the
+target side of the tokens.
 
 Tasks made from plain sentences follow published recipes; half of the examples have each label.
 
 shift: two neighbouring words are swapped, or not (bigram shift of Conneau et al. 2018).
-halves: two segments are the halves of one sentence, or of two with as many words (next-sentence prediction of Devlin et al.
-    2019, with halves for sentences).
+halves: two segments are the halves of one sentence, or of two with as many words (next-sentence
+    prediction of Devlin et al. 2019, with halves for sentences).
 
-Their sentences are in lower case, since capitals would give the order away. A sentence's letters alone decide its
-set, so no task is tested on a sentence that the model was pre-trained on.
+Their sentences are in lower case, since capitals would give the order away. A sentence's letters
+alone decide its set, so no task is tested on a sentence that the model was pre-trained on.
 
-GLUE (Wang et al. 2019) is read in the layouts that it is published in: lines of columns between tabs, in which a
-quotation mark is an ordinary character. SST-2 and MNLI have a header, whose names decide, since the columns of MNLI
-differ between its sets; CoLA has none: source, label, mark, sentence. MRPC comes as the two text files of its
-authors, whose test set has labels. The labels of the other test sets are not public: GLUE's development set is the
-test set here, as in Michel et al. (2019), and the development set is held out from the training set.
+GLUE (Wang et al. 2019) is read in the layouts that it is published in: lines of columns between
+tabs, in which a quotation mark is an ordinary character. SST-2 and MNLI have a header, whose names
+decide, since the columns of MNLI differ between its sets; CoLA has none: source, label, mark,
+sentence. MRPC comes as the two text files of its authors, whose test set has labels. The labels of
+the other test sets are not public: GLUE's development set is the test set here, as in Michel et al.
+(2019), and the development set is held out from the training set.
 """
 
 import re
@@ -53,7 +55,8 @@ class Example(NamedTuple):
 
 
 def read_sentences(paths: Iterable[Path]) -> dict[str, list[str]]:
-    """The sources of these `corpus.parquet`, by set; each once (by its letters), in the order of a hash."""
+    """The sources of these `corpus.parquet`, by set; each once (by its letters), in the order of a
+    hash."""
     known: dict[str, str] = {}
     for path in paths:
         [texts] = read_columns(path, "source")
@@ -61,7 +64,9 @@ def read_sentences(paths: Iterable[Path]) -> dict[str, list[str]]:
             if text := single_spaces(text):
                 known.setdefault(sentence_key(text), text)
     sets: dict[str, list[str]] = {name: [] for name in SETS}
-    for place, text in sorted((fingerprint(f"classification\n{key}") / 2**64, text) for key, text in known.items()):
+    for place, text in sorted(
+        (fingerprint(f"classification\n{key}") / 2**64, text) for key, text in known.items()
+    ):
         sets["test" if place < TEST else "dev" if place < DEV else "train"].append(text)
     return sets
 
@@ -78,7 +83,11 @@ def shift(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterat
     """Swap two different neighbouring words in every second sentence."""
     label = 0
     for words in sentences:
-        places = [i for i, (a, b) in enumerate(zip(words, words[1:])) if a.isalpha() and b.isalpha() and a != b]
+        places = [
+            i
+            for i, (a, b) in enumerate(zip(words, words[1:]))
+            if a.isalpha() and b.isalpha() and a != b
+        ]
         if not places:
             continue
         place = places[random.integers(len(places))]
@@ -89,7 +98,8 @@ def shift(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterat
 
 
 def halves(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterator[Example]:
-    """Cut sentences in the middle, and exchange the second halves of every second one with another of its length."""
+    """Cut sentences in the middle, and exchange the second halves of every second one with another
+    of its length."""
     by_length: dict[int, list[list[str]]] = defaultdict(list)
     made = 0
     for words in sentences:
@@ -117,7 +127,12 @@ def make(
     second = others["test"]
     if not pretrained_here:
         learned = set(map(sentence_key, texts["train"]))
-        second += [text for name in ("dev", "train") for text in others[name] if sentence_key(text) not in learned]
+        second += [
+            text
+            for name in ("dev", "train")
+            for text in others[name]
+            if sentence_key(text) not in learned
+        ]
     sets: dict[str, list[Example]] = {}
     for name, found in {**texts, "second": second}.items():
         like = "test" if name == "second" else name
@@ -128,7 +143,8 @@ def make(
 
 
 class Layout(NamedTuple):
-    """The files of each set in the archive; the columns of the label and of the segments: names, or numbers without a header."""
+    """The files of each set in the archive; the columns of the label and of the segments: names, or
+    numbers without a header."""
 
     sets: dict[str, str]
     label: str | int
@@ -136,18 +152,25 @@ class Layout(NamedTuple):
     labels: tuple[str, ...]  # as the files write them, in the order of ids
 
 
-MNLI = {"train": "MNLI/train.tsv", "test": "MNLI/dev_matched.tsv", "second": "MNLI/dev_mismatched.tsv"}
+MNLI = {
+    "train": "MNLI/train.tsv",
+    "test": "MNLI/dev_matched.tsv",
+    "second": "MNLI/dev_mismatched.tsv",
+}
 MRPC = {"train": "msr_paraphrase_train.txt", "test": "msr_paraphrase_test.txt"}
 LAYOUTS = {
     "mnli": Layout(MNLI, "gold_label", ("sentence1", "sentence2"), LABELS["mnli"]),
-    "sst2": Layout({"train": "SST-2/train.tsv", "test": "SST-2/dev.tsv"}, "label", ("sentence",), ("0", "1")),
+    "sst2": Layout(
+        {"train": "SST-2/train.tsv", "test": "SST-2/dev.tsv"}, "label", ("sentence",), ("0", "1")
+    ),
     "cola": Layout({"train": "CoLA/train.tsv", "test": "CoLA/dev.tsv"}, 1, (3,), ("0", "1")),
     "mrpc": Layout(MRPC, "Quality", ("#1 String", "#2 String"), ("0", "1")),
 }
 
 
 def read_glue(source: Glue, files: list[Path]) -> dict[str, list[Example]]:
-    """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and for MNLI `second`."""
+    """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and
+    for MNLI `second`."""
     layout, sets = LAYOUTS[source.kind], {}
     for number, (name, path) in enumerate(layout.sets.items()):
         if source.kind == "mrpc":
@@ -164,55 +187,81 @@ def _examples(rows: Iterator[str], layout: Layout, *, where: str) -> Iterator[Ex
     header: list[str] = [] if isinstance(layout.label, int) else next(rows, "").split("\t")
     columns = [layout.label, *layout.segments]
     if header and (missing := [name for name in columns if name not in header]):
-        raise stage.UserError(f"{where}: no column {missing[0]!r} in its first line; fetch the file again")
+        raise stage.UserError(
+            f"{where}: no column {missing[0]!r} in its first line; fetch the file again"
+        )
     places = [header.index(name) if header else name for name in columns]
     for number, row in enumerate(rows, start=2 if header else 1):
         values = row.split("\t")
         if not row.strip():
             continue
         if len(values) <= max(places) or (header and len(values) != len(header)):
-            raise stage.UserError(f"{where}: line {number}: {len(values)} columns, too few or too many; fetch it again")
+            raise stage.UserError(
+                f"{where}: line {number}: {len(values)} columns, too few or too many; fetch it "
+                f"again"
+            )
         label, *segments = (values[place].strip() for place in places)
         if label == "-":  # MNLI: the annotators did not agree
             continue
         if label not in layout.labels:
-            raise stage.UserError(f"{where}: line {number}: label {label!r} is none of {', '.join(layout.labels)}")
-        yield Example(segments[0], segments[1] if len(segments) > 1 else None, layout.labels.index(label))
+            raise stage.UserError(
+                f"{where}: line {number}: label {label!r} is none of {', '.join(layout.labels)}"
+            )
+        yield Example(
+            segments[0], segments[1] if len(segments) > 1 else None, layout.labels.index(label)
+        )
 
 
 def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[Example]]:
-    """Divide a training set: what stays, and `number` examples drawn from it, both in their order."""
+    """Divide a training set: what stays, and `number` examples drawn from it, both in their
+    order."""
     if number >= len(examples):
-        raise stage.UserError(f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer")
-    held = np.isin(range(len(examples)), np.random.default_rng(0).choice(len(examples), number, replace=False))
+        raise stage.UserError(
+            f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer"
+        )
+    held = np.isin(
+        range(len(examples)), np.random.default_rng(0).choice(len(examples), number, replace=False)
+    )
     return list(compress(examples, ~held)), list(compress(examples, held))
 
 
 class ExamplesSettings(stage.Section):
     source: TaskSource
-    pretrained_here: bool = True  # if not, no model has learned from the second domain, and all of it can be tested on
+    # if not, no model has learned from the second domain, and all of it can be tested on
+    pretrained_here: bool = True
 
 
-@stage.command(*WRITTEN, "counts", many=("matched", "mismatched", "archive"), settings=ExamplesSettings)
+@stage.command(
+    *WRITTEN, "counts", many=("matched", "mismatched", "archive"), settings=ExamplesSettings
+)
 def examples(files: stage.Files, settings: ExamplesSettings) -> None:
     source = settings.source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)
         sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
     else:
-        sets = make(source, files.matched, files.mismatched, pretrained_here=settings.pretrained_here)
+        sets = make(
+            source, files.matched, files.mismatched, pretrained_here=settings.pretrained_here
+        )
     counts = {}
     for name in WRITTEN:
         found = sets.get(name, [])
-        counts[name] = [sum(example.label == label for example in found) for label in range(len(source.labels))]
-        missing = [label for label, number in zip(source.labels, counts[name], strict=True) if not number]
+        counts[name] = [
+            sum(example.label == label for example in found) for label in range(len(source.labels))
+        ]
+        missing = [
+            label for label, number in zip(source.labels, counts[name], strict=True) if not number
+        ]
         if missing and (name != "second" or source.second):
             raise stage.UserError(
-                f"{getattr(files, name)}: the set {name} of {len(found)} examples lacks the label {missing[0]}; give more "
+                f"{getattr(files, name)}: the set {name} of {len(found)} examples lacks the label "
+                f"{missing[0]}; give more "
                 "text, or hold out more examples (source.dev)"
             )
         rows = [example._asdict() for example in found]
-        write_table(getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")
+        write_table(
+            getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd"
+        )
     stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
     stage.log.info("examples by label: %s", counts)
 
@@ -225,7 +274,9 @@ class TokensSettings(stage.Section):
 def tokens(files: stage.Files, settings: TokensSettings) -> None:
     table = read_table(files.text, schema=SCHEMA)
     columns = [table.column(name).to_pylist() for name in ("first", "second", "label")]
-    write_inputs(files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest)
+    write_inputs(
+        files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest
+    )
     stage.log.info("%d examples", len(table))
 
 

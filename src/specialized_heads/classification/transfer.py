@@ -1,16 +1,23 @@
-"""Stages of transfer learning: a BERT is pre-trained on text, or imported by `exchange.bert`, and fine-tuned on each task.
+"""Stages of transfer learning: a BERT is pre-trained on text, or imported by `exchange.bert`, and
+fine-tuned on each task.
 
-`vocabulary` learns one from the text of pre-training, and writes this text as token ids. `pretrain` is masked
-language modelling (Devlin et al. 2019), without next-sentence prediction. In `finetune` the classifier is new, and so
-is the pooler unless the pre-trained model has one; the weights after the updates `moments` are also written, as
-`training.train` does.
+`vocabulary` learns one from the text of pre-training, and writes this text as token ids. `pretrain`
+is masked language modelling (Devlin et al. 2019), without next-sentence prediction. In `finetune`
+the classifier is new, and so is the pooler unless the pre-trained model has one; the weights after
+the updates `moments` are also written, as `training.train` does.
 """
 
 from dataclasses import replace
 
 from specialized_heads import stage
 from specialized_heads.classification.tasks import read_sentences
-from specialized_heads.classification.wordpiece import Cleaning, learn, read_vocabulary, write_inputs, write_vocabulary
+from specialized_heads.classification.wordpiece import (
+    Cleaning,
+    learn,
+    read_vocabulary,
+    write_inputs,
+    write_vocabulary,
+)
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
 from specialized_heads.model.checkpoint import load, set_weights, weights_of
@@ -30,7 +37,9 @@ def vocabulary(files: stage.Files, settings: VocabularySettings) -> None:
     write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), Cleaning())
     tokeniser = read_vocabulary(files.vocabulary)
     for name, texts in (("train", sets["train"]), ("dev", sets["dev"][:DEV])):
-        write_inputs(getattr(files, name), tokeniser, texts, [None] * len(texts), longest=settings.longest)
+        write_inputs(
+            getattr(files, name), tokeniser, texts, [None] * len(texts), longest=settings.longest
+        )
     stage.log.info("%d tokens from %d sentences", tokeniser.size, len(sets["train"]))
 
 
@@ -46,7 +55,9 @@ class PretrainSettings(stage.Section):
     device: str
 
 
-@stage.command("vocabulary", "train", "dev", "output", "records", "state", settings=PretrainSettings)
+@stage.command(
+    "vocabulary", "train", "dev", "output", "records", "state", settings=PretrainSettings
+)
 def pretrain(files: stage.Files, settings: PretrainSettings) -> None:
     tokeniser = read_vocabulary(files.vocabulary)
     architecture = BertArchitecture.full(
@@ -76,14 +87,32 @@ def classifier(pretrained: Bert, *, labels: int, dropout: float, seed: int) -> B
     """The encoder of a pre-trained model below a new classifier."""
     model = Bert(replace(pretrained.architecture, labels=labels), dropout=dropout)
     new = ("classifier",) if pretrained.architecture.labels else ("classifier", "transform")
-    set_weights(model, {name: weight for name, weight in weights_of(pretrained).items() if not name.startswith(new)})
+    set_weights(
+        model,
+        {
+            name: weight
+            for name, weight in weights_of(pretrained).items()
+            if not name.startswith(new)
+        },
+    )
     initialise(model, seed=seed, only=new)
     return model
 
 
-@stage.command("pretrained", "train", "dev", "output", "records", "checkpoints", "state", settings=FinetuneSettings)
+@stage.command(
+    "pretrained",
+    "train",
+    "dev",
+    "output",
+    "records",
+    "checkpoints",
+    "state",
+    settings=FinetuneSettings,
+)
 def finetune(files: stage.Files, settings: FinetuneSettings) -> None:
-    model = classifier(load(files.pretrained), **settings.model_dump(include={"labels", "dropout", "seed"}))
+    model = classifier(
+        load(files.pretrained), **settings.model_dump(include={"labels", "dropout", "seed"})
+    )
     job = settings.model_dump(include={"seed", "device", "moments"})
     train_and_save(model, settings.training, files, **job)
 

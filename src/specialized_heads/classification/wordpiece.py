@@ -1,4 +1,5 @@
-"""WordPiece vocabularies, learned from text or of a published BERT: a JSON file with the tokens in the order of their ids."""
+"""WordPiece vocabularies, learned from text or of a published BERT: a JSON file with the tokens in
+the order of their ids."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,8 @@ LEAST = 2  # occurrences of a pair of subwords that is merged
 
 
 class Cleaning(NamedTuple):
-    """What BERT's tokeniser does to text, by the names of transformers; the defaults are those of an uncased model."""
+    """What BERT's tokeniser does to text, by the names of transformers; the defaults are those of
+    an uncased model."""
 
     lowercase: bool = True
     strip_accents: bool | None = None  # None: where text is put into lower case
@@ -40,24 +42,34 @@ class Vocabulary(NamedTuple):
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids of texts, without special tokens, which text never yields."""
-        return [each.ids for each in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        return [
+            each.ids for each in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ]
 
-    def inputs(self, first: list[str], second: list[str | None], *, longest: int) -> tuple[np.ndarray, np.ndarray]:
-        """[CLS] first [SEP] second, without the last [SEP], which batches add: all ids in a row, and the number of ids of each.
+    def inputs(
+        self, first: list[str], second: list[str | None], *, longest: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[CLS] first [SEP] second, without the last [SEP], which batches add: all ids in a row,
+        and the number of ids of each.
 
         Inputs longer than `longest`, both [SEP] included, are cut.
         """
-        pairs = zip(self.encode(first), self.encode([text or "" for text in second]), second, strict=True)
+        pairs = zip(
+            self.encode(first), self.encode([text or "" for text in second]), second, strict=True
+        )
         rows = []
         for left, right, other in pairs:
             left, right = cut(left, right, longest - (2 if other is None else 3))
-            rows.append([self.special.start, *left] + ([] if other is None else [self.special.eos, *right]))
+            rows.append(
+                [self.special.start, *left] + ([] if other is None else [self.special.eos, *right])
+            )
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.fromiter(chain.from_iterable(rows), np.int32), lengths
 
 
 def cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
-    """Both segments without their ends, such that together they have at most `room` ids: the longer one is cut first."""
+    """Both segments without their ends, such that together they have at most `room` ids: the longer
+    one is cut first."""
     kept = min(len(second), max(room // 2, room - len(first)))  # of the second
     return first[: room - kept], second[:kept]
 
@@ -72,13 +84,19 @@ def tokenizer_of(tokens: list[str], cleaning: Cleaning) -> Tokenizer:
 
 
 def learn(texts: Iterable[str], *, size: int) -> list[str]:
-    """Learn at most `size` tokens from text in lower case, without its rare characters; equal text gives equal tokens."""
+    """Learn at most `size` tokens from text in lower case, without its rare characters; equal text
+    gives equal tokens."""
     tokenizer = tokenizer_of(list(SPECIAL), Cleaning())
     normalised = [tokenizer.normalizer.normalize_str(text) for text in texts]
     counts = Counter(chain.from_iterable(normalised))
-    rare = dict.fromkeys(map(ord, (letter for letter, number in counts.items() if number < RARE)), " ")
-    # The trainer numbers the letters inside words in the order of a hash table, unless they have numbers already.
-    inside = [f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()]
+    rare = dict.fromkeys(
+        map(ord, (letter for letter, number in counts.items() if number < RARE)), " "
+    )
+    # The trainer numbers the letters inside words in the order of a hash table, unless they have
+    # numbers already.
+    inside = [
+        f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()
+    ]
     options = {"special_tokens": [*SPECIAL, *inside], "show_progress": False}
     trainer = trainers.WordPieceTrainer(vocab_size=size, min_frequency=LEAST, **options)
     tokenizer.train_from_iterator((text.translate(rare) for text in normalised), trainer)
@@ -95,14 +113,18 @@ def write_inputs(
     *,
     longest: int,
 ) -> None:
-    """Write the inputs of a model as a token file, block by block; labels, if there are any, are its target side."""
+    """Write the inputs of a model as a token file, block by block; labels, if there are any, are
+    its target side."""
 
     def blocks() -> Iterator[dict[str, tuple[np.ndarray, np.ndarray]]]:
         for start in range(0, len(first), BLOCK):
             part = slice(start, start + BLOCK)
             inputs = vocabulary.inputs(first[part], second[part], longest=longest)
             target = np.asarray([] if labels is None else labels[part], np.int32)
-            yield {"source": inputs, "target": (target, np.full(len(inputs[1]), int(labels is not None), np.int64))}
+            yield {
+                "source": inputs,
+                "target": (target, np.full(len(inputs[1]), int(labels is not None), np.int64)),
+            }
 
     write_tokens(path, blocks(), vocabulary.special)
 
@@ -115,7 +137,10 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """Read a vocabulary; a `UserError` if the file is not one."""
     try:
         stored = read_json(path)
-        tokens, cleaning = [str(token) for token in stored["tokens"]], Cleaning(*(stored[n] for n in Cleaning._fields))
+        tokens, cleaning = (
+            [str(token) for token in stored["tokens"]],
+            Cleaning(*(stored[n] for n in Cleaning._fields)),
+        )
     except (KeyError, TypeError):
         raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
     ids = {token: number for number, token in enumerate(tokens)}

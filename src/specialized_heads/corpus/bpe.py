@@ -1,9 +1,11 @@
-"""Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the training set alone.
+"""Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the
+training set alone.
 
-The text is preprocessed as `vocabulary.preprocess` in the configuration says. SentencePiece does not normalise it (`identity`,
-white space kept), because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each
-space written as U+2581, so the piece of a character follows from lengths alone. Ids: 0 padding, 1 unknown, 2 begin, 3 end of
-sentence; an imported model has others (`SpecialTokens`).
+The text is preprocessed as `vocabulary.preprocess` in the configuration says. SentencePiece does
+not normalise it (`identity`, white space kept), because heads are compared with words: the pieces
+of a sentence, joined, are U+2581 and the sentence with each space written as U+2581, so the piece
+of a character follows from lengths alone. Ids: 0 padding, 1 unknown, 2 begin, 3 end of sentence; an
+imported model has others (`SpecialTokens`).
 """
 
 import io
@@ -25,20 +27,24 @@ from specialized_heads.experiment.sections import Vocabulary
 from specialized_heads.stage import Files, Section, UserError, command, log, one_line, write_file
 
 PAD, UNKNOWN, BOS, EOS = range(4)
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)  # of a dataclass that is validated when it is read from a file
+# of a dataclass that is validated when it is read from a file
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Id = Annotated[int, Field(ge=0)]
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
 # More sentences change a vocabulary little and cost memory. The draw is the same for all seeds.
 SAMPLE = 1_000_000
 SAMPLE_SEED = 1
-# SentencePiece silently drops sentences beyond 4192 bytes by default; this is the largest limit that it accepts.
+# SentencePiece silently drops sentences beyond 4192 bytes by default; this is the largest limit
+# that it accepts.
 LONGEST = 1 << 30
 RESERVED = "\u2585"  # SentencePiece silently leaves out sentences that have this character
 # What SentencePiece says of a size that does not fit, and what we say.
 WRONG_SIZE = {
-    r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences support; set at most",
-    r"smaller than required_chars\. \d+ vs (\d+)": "less than the alphabet of the training text; set at least",
+    r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences "
+    "support; set at most",
+    r"smaller than required_chars\. \d+ vs (\d+)": "less than the alphabet of the training text; "
+    "set at least",
 }
 
 
@@ -54,7 +60,8 @@ class SpecialTokens:
     eos: Id = EOS
     source_tags: tuple[Id, ...] = ()  # before every source sentence, such as a language
     target_tags: tuple[Id, ...] = ()  # what every translation begins with
-    # Numbers of embeddings where the tokeniser has pieces beyond them, which are unknown; 0: it has none.
+    # Numbers of embeddings where the tokeniser has pieces beyond them, which are unknown; 0: it has
+    # none.
     source_size: Id = 0
     target_size: Id = 0
 
@@ -78,7 +85,8 @@ class Settings(Section):
 
 
 def sample(path: Path, column: str) -> Iterator[list[str]]:
-    """The sentences of one side of a file, block by block; of more than a million, a random sample in their order."""
+    """The sentences of one side of a file, block by block; of more than a million, a random sample
+    in their order."""
     rows = sum(block.num_rows for block in read_blocks(path, columns=[column]))
     chosen = np.arange(rows)
     if rows > SAMPLE:
@@ -90,7 +98,8 @@ def sample(path: Path, column: str) -> Iterator[list[str]]:
 def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     """Learn a BPE model from texts, which are read once; equal texts give equal bytes.
 
-    `size` includes the four special ids. A `UserError`, which names its key, if the text does not support it.
+    `size` includes the four special ids. A `UserError`, which names its key, if the text does not
+    support it.
     """
     model, numbers = io.BytesIO(), count()
     try:
@@ -115,7 +124,9 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
             if found := re.search(pattern, str(error)):
                 what = what.format(next(numbers))
                 raise UserError(f"vocabulary.{name}: {size} is {what} {found[1]}") from None
-        raise UserError(f"vocabulary.{name}: no vocabulary can be learned from this text ({one_line(error)})") from None
+        raise UserError(
+            f"vocabulary.{name}: no vocabulary can be learned from this text ({one_line(error)})"
+        ) from None
     # The limit must not affect the bytes of the model.
     learned = ModelProto.FromString(model.getvalue())
     learned.trainer_spec.ClearField("max_sentence_length")
@@ -127,14 +138,16 @@ def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
     try:
         return sentencepiece.SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
-        raise UserError(f"{path}: missing, or not a SentencePiece model; delete it and run again") from None
+        raise UserError(
+            f"{path}: missing, or not a SentencePiece model; delete it and run again"
+        ) from None
 
 
 def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> list[list[int]]:
     """The ids of each text.
 
-    A run of unknown characters has an id if it is a piece that SentencePiece does not use: an imported model may know it from its
-    other side.
+    A run of unknown characters has an id if it is a piece that SentencePiece does not use: an
+    imported model may know it from its other side.
     """
     rows = bpe.encode(texts, out_type=int, num_threads=1)
     for number, text in enumerate(texts):

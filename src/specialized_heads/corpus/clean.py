@@ -1,17 +1,20 @@
-"""Stage clean: normalise the text, drop pairs that are not translations, and group the pairs that share sentences.
+"""Stage clean: normalise the text, drop pairs that are not translations, and group the pairs that
+share sentences.
 
-Text is normalised (`normalise`), filters and lost characters (U+FFFD) drop pairs, then all but the first of equal pairs are
-dropped. A dropped pair is counted under the first reason that applies. Held-out sets that the source assigns are benchmarks: from
-`dev` and `test` only pairs without text are dropped. Of `analysis` only the source side is used, so it is judged as if it were
-both sides, and its target may be empty.
+Text is normalised (`normalise`), filters and lost characters (U+FFFD) drop pairs, then all but the
+first of equal pairs are dropped. A dropped pair is counted under the first reason that applies.
+Held-out sets that the source assigns are benchmarks: from `dev` and `test` only pairs without text
+are dropped. Of `analysis` only the source side is used, so it is judged as if it were both sides,
+and its target may be empty.
 
-Pairs without a document are grouped by sentence: pairs whose sources or targets have equal keys, directly or through other pairs,
-form one group, so no sentence has one translation in training and another in test. The smallest source key of a group becomes the
-document of its pairs. Groups are found before anything is dropped, so that a filter does not change the groups of the pairs it
-keeps. Pairs that the source assigns to a held-out set are neither grouped nor compared with others.
+Pairs without a document are grouped by sentence: pairs whose sources or targets have equal keys,
+directly or through other pairs, form one group, so no sentence has one translation in training and
+another in test. The smallest source key of a group becomes the document of its pairs. Groups are
+found before anything is dropped, so that a filter does not change the groups of the pairs it keeps.
+Pairs that the source assigns to a held-out set are neither grouped nor compared with others.
 
-A corpus of millions is not held in memory: its blocks are normalised and judged once and stored in a temporary file while
-fingerprints decide about duplicates and groups.
+A corpus of millions is not held in memory: its blocks are normalised and judged once and stored in
+a temporary file while fingerprints decide about duplicates and groups.
 """
 
 from collections import Counter
@@ -28,10 +31,20 @@ from scipy.sparse.csgraph import connected_components
 from specialized_heads.corpus.normalise import CHANGES, LOST, normalise, sentence_key
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
 from specialized_heads.experiment.sections import Filters
-from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    atomic,
+    command,
+    log,
+    progress,
+    write_json,
+)
 
 MAX_CHARACTERS = 1000  # of a text
-# Why a pair is dropped, in order, and what to do if many are. A reason is stored as its position in `REASONS`; "": it is kept.
+# Why a pair is dropped, in order, and what to do if many are. A reason is stored as its position in
+# `REASONS`; "": it is kept.
 REMEDIES = {
     "empty": "check `source`: one side has no text",
     "too_long": "raise filters.max_words, or divide the text into sentences",
@@ -42,12 +55,14 @@ REMEDIES = {
     "duplicate": "the first of equal pairs is kept, which may be what you want",
 }
 REASONS = ("", *REMEDIES)
-# A character of Chinese, Japanese or Korean says as much as about this many letters: at 2.5, the default ratio drops 0.1% of the
-# English-Chinese pairs of LibreOffice's help, 1.7% of the Japanese and 1.2% of the Korean ones; at 1, 46%, 14% and 11%.
+# A character of Chinese, Japanese or Korean says as much as about this many letters: at 2.5, the
+# default ratio drops 0.1% of the English-Chinese pairs of LibreOffice's help, 1.7% of the Japanese
+# and 1.2% of the Korean ones; at 1, 46%, 14% and 11%.
 DENSE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
 DENSITY = 2.5
 
-# Shares of the pairs that a filter may drop before it is warned of, and that all may drop together before it is an error.
+# Shares of the pairs that a filter may drop before it is warned of, and that all may drop together
+# before it is an error.
 MUCH, MOST = 0.1, 0.9
 
 # The held-out set of a pair, as a column of few bytes.
@@ -61,7 +76,8 @@ class Settings(Section):
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
     """Clean a file of pairs into another one, and count the pairs.
 
-    A filter that drops many pairs is a warning; a `UserError` if nearly none of the file passes, or none of a held-out set.
+    A filter that drops many pairs is a warning; a `UserError` if nearly none of the file passes, or
+    none of a held-out set.
 
     `groups` is the number of documents that the split stage assigns to sets.
     """
@@ -72,22 +88,29 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
         pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")
-        dropped = dict(zip(REASONS, np.bincount(pairs["reason"], minlength=len(REASONS)).tolist(), strict=True))
+        dropped = dict(
+            zip(REASONS, np.bincount(pairs["reason"], minlength=len(REASONS)).tolist(), strict=True)
+        )
         kept = dropped.pop("")
         filtered = len(pairs) - kept - dropped["duplicate"]
         if not kept or filtered >= MOST * len(pairs):
             why = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
             remedy = REMEDIES[max(dropped, key=dropped.__getitem__)]
-            raise UserError(f"{raw}: {filtered} of {len(pairs)} pairs do not pass the filters ({why}); {remedy}")
+            raise UserError(
+                f"{raw}: {filtered} of {len(pairs)} pairs do not pass the filters ({why}); {remedy}"
+            )
         for name, count in dropped.items():
             if count > MUCH * len(pairs):
                 said = "%s: %d of %d pairs are dropped as %s (%.0f%%); %s"
-                log.warning(said, raw, count, len(pairs), name, 100 * count / len(pairs), REMEDIES[name])
+                log.warning(
+                    said, raw, count, len(pairs), name, 100 * count / len(pairs), REMEDIES[name]
+                )
         for name in HELD_OUT:
             own = pairs["reason"][pairs["set"] == name]
             if len(own) and own.all():
                 raise UserError(
-                    f"{raw}: none of the {len(own)} pairs of your {name} set passes the filters; relax `filters`, or give "
+                    f"{raw}: none of the {len(own)} pairs of your {name} set passes the filters; "
+                    f"relax `filters`, or give "
                     f"no {name} set, so that one is held out of the other pairs"
                 )
         write_blocks(everything, kept_blocks(everything, pairs))
@@ -107,12 +130,13 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
 def normalised(
     raw: Path, *, settings: Settings, tables: list[pd.DataFrame], changed: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Normalise and judge all pairs; the document of a pair that is grouped by sentence is its source key.
+    """Normalise and judge all pairs; the document of a pair that is grouped by sentence is its
+    source key.
 
     Args:
-        tables: gains a table per block with one row per pair: `reason`, a position in `REASONS`; `set`, as in the file;
-            `grouped`, whether by sentence; `sources`, `targets` and `texts`, the fingerprints of the keys and of the two
-            texts together.
+        tables: gains a table per block with one row per pair: `reason`, a position in `REASONS`;
+            `set`, as in the file; `grouped`, whether by sentence; `sources`, `targets` and `texts`,
+            the fingerprints of the keys and of the two texts together.
         changed: gains the number of pairs that each step of normalisation changed.
     """
     for block in progress(read_blocks(raw), what="normalise and filter", unit="block"):
@@ -134,12 +158,15 @@ def normalised(
         no_document = block["document"].to_pandas() == ""
         table["grouped"] = (sets == "") & no_document & (table["reason"] != REASONS.index("empty"))
         tables.append(table)
-        documents = pc.if_else(pa.array(table["grouped"]), pa.array(keys[0], pa.string()), block["document"])
+        documents = pc.if_else(
+            pa.array(table["grouped"]), pa.array(keys[0], pa.string()), block["document"]
+        )
         yield pa.record_batch([*texts, documents, block["set"]], schema=SCHEMA)
 
 
 def measure(texts: pa.StringArray) -> pd.DataFrame:
-    """The `characters` and `words` of each text, if single spaces separate its words, and whether some are `lost`.
+    """The `characters` and `words` of each text, if single spaces separate its words, and whether
+    some are `lost`.
 
     `length`: the characters, those of Chinese, Japanese and Korean as `DENSITY`.
     """
@@ -151,11 +178,18 @@ def measure(texts: pa.StringArray) -> pd.DataFrame:
 
 
 def reasons(
-    source: pa.StringArray, target: pa.StringArray, *, copies: np.ndarray, sets: pd.Series, filters: Filters
+    source: pa.StringArray,
+    target: pa.StringArray,
+    *,
+    copies: np.ndarray,
+    sets: pd.Series,
+    filters: Filters,
 ) -> np.ndarray:
-    """The first reason to drop each pair of a block of normalised text, but for duplicates: a position in `REASONS`.
+    """The first reason to drop each pair of a block of normalised text, but for duplicates: a
+    position in `REASONS`.
 
-    `copies`: whether the two sides have equal keys; `sets`: the held-out set that the source assigns, "" for none.
+    `copies`: whether the two sides have equal keys; `sets`: the held-out set that the source
+    assigns, "" for none.
     """
     sides = [measure(source), measure(target)]
     sides[1] = sides[1].where(sets != "analysis", sides[0])
@@ -174,18 +208,26 @@ def reasons(
 
 
 def fingerprints(texts: Iterable[str]) -> np.ndarray:
-    """64-bit hash of each text, uint64, to tell which are equal; faster than `fingerprint`, with other values.
+    """64-bit hash of each text, uint64, to tell which are equal; faster than `fingerprint`, with
+    other values.
 
-    Among ten million texts, the chance that two different ones have equal hashes is below one in three hundred thousand.
+    Among ten million texts, the chance that two different ones have equal hashes is below one in
+    three hundred thousand.
     """
     return pd.util.hash_array(np.array([*texts], object), categorize=False)
 
 
 def connected(sources: pd.Series, targets: pd.Series) -> np.ndarray:
-    """The number of each pair's group: a component of the bipartite graph in which each pair links its source to its target."""
-    (left, distinct_sources), (right, distinct_targets) = pd.factorize(sources), pd.factorize(targets)
+    """The number of each pair's group: a component of the bipartite graph in which each pair links
+    its source to its target."""
+    (left, distinct_sources), (right, distinct_targets) = (
+        pd.factorize(sources),
+        pd.factorize(targets),
+    )
     nodes = len(distinct_sources) + len(distinct_targets)
-    edges = coo_array((np.ones(len(left), bool), (left, right + len(distinct_sources))), shape=(nodes, nodes))
+    edges = coo_array(
+        (np.ones(len(left), bool), (left, right + len(distinct_sources))), shape=(nodes, nodes)
+    )
     return connected_components(edges, directed=False)[1][left]
 
 
@@ -215,4 +257,7 @@ def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatc
 def main(files: Files, settings: Settings) -> None:
     counts = clean(files.input, files.output, settings=settings)
     write_json(files.counts, counts)
-    log.info("clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s", counts)
+    log.info(
+        "clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s",
+        counts,
+    )

@@ -1,11 +1,14 @@
-"""Stage download: fetch one file over HTTP(S) or from a folder, completely and verified, or not at all.
+"""Stage download: fetch one file over HTTP(S) or from a folder, completely and verified, or not at
+all.
 
-The bytes go to a hidden file beside the output, which gets its name only when it is complete: it has the right size and SHA-256
-where these are known, and otherwise, if packed, can be read to its end. Processes that want the same file take turns, and the
-second finds it in place. A file that was placed by hand is verified like any other and kept.
+The bytes go to a hidden file beside the output, which gets its name only when it is complete: it
+has the right size and SHA-256 where these are known, and otherwise, if packed, can be read to its
+end. Processes that want the same file take turns, and the second finds it in place. A file that was
+placed by hand is verified like any other and kept.
 
-A download takes as many attempts as it needs, in this run or a later one: the bytes that have arrived are kept, and the next
-attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or nothing tells whether it has.
+A download takes as many attempts as it needs, in this run or a later one: the bytes that have
+arrived are kept, and the next attempt requests the rest (RFC 9110: Range with If-Range), unless the
+server's file has changed or nothing tells whether it has.
 """
 
 import http.client
@@ -56,14 +59,19 @@ def read_notes(path: Path) -> dict[str, Any]:
 class Download:
     """The bytes of a file that have arrived, in a hidden file beside the output.
 
-    notes: JSON with `url`, `validator` (ETag, Last-Modified or empty) and `bytes` (of the whole file, or null).
+    notes: JSON with `url`, `validator` (ETag, Last-Modified or empty) and `bytes` (of the whole
+    file, or null).
     """
 
     def __init__(self, url: str, output: Path, wanted: Wanted) -> None:
         self.url, self.output, self.wanted = url, output, wanted
-        self.path = output.with_name(f".partial.{output.name}")  # the suffix tells how the file is packed
+        # the suffix tells how the file is packed
+        self.path = output.with_name(f".partial.{output.name}")
         self.notes = output.with_name(f".partial.{output.name}.json")
-        self.remedies = f"set downloads.mirrors to a server that has the file, or place the file by hand as {output}"
+        self.remedies = (
+            f"set downloads.mirrors to a server that has the file, or place the file "
+            f"by hand as {output}"
+        )
 
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
@@ -73,7 +81,8 @@ class Download:
         self.notes.unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought none."""
+        """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought
+        none."""
         most, attempts = self.size(), 0
         while True:
             try:
@@ -84,7 +93,8 @@ class Download:
             most = max(most, self.size())
             if attempts >= ATTEMPTS:
                 raise stage.UserError(
-                    f"{reason}; gave up after {attempts} attempts without progress ({most} bytes have arrived and are "
+                    f"{reason}; gave up after {attempts} attempts without progress ({most} bytes "
+                    f"have arrived and are "
                     f"kept). Check the network and run again; or {self.remedies}"
                 )
             pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])
@@ -92,9 +102,11 @@ class Download:
             time.sleep(pause)
 
     def attempt(self) -> None:
-        """Request the missing bytes and append them; `Interrupted` if another attempt may succeed."""
+        """Request the missing bytes and append them; `Interrupted` if another attempt may
+        succeed."""
         notes, have = read_notes(self.notes), self.size()
-        # Only the server that gave a validator understands it; otherwise the hash must tell whether the parts fit together.
+        # Only the server that gave a validator understands it; otherwise the hash must tell whether
+        # the parts fit together.
         version = notes.get("validator", "") if notes.get("url") == self.url else ""
         have = have if version or self.wanted.sha256 else 0
         if have and have == notes.get("bytes"):
@@ -111,27 +123,41 @@ class Download:
             if error.code == 416 and have:
                 self.remove()
             elif error.code not in TEMPORARY:
-                said = f"{self.url}: {answer}; check the name and version of the corpus, {self.remedies}"
+                said = (
+                    f"{self.url}: {answer}; check the name and version of the corpus, "
+                    f"{self.remedies}"
+                )
                 raise stage.UserError(said) from None
             raise Interrupted(answer) from None
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
-                said = "no such file" if isinstance(reason, FileNotFoundError) else f"not an address ({reason})"
+                said = (
+                    "no such file"
+                    if isinstance(reason, FileNotFoundError)
+                    else f"not an address ({reason})"
+                )
                 raise stage.UserError(f"{self.url}: {said}; {self.remedies}") from None
             if isinstance(reason, TimeoutError):
                 raise Interrupted(f"no byte for {TIMEOUT:g} seconds") from None
             raise Interrupted(f"connection failed ({reason})") from None
 
     def receive(self, response: Any, *, have: int, version: str) -> None:
-        """Append the response to the bytes that have arrived, or start over where the server sends the whole file."""
-        # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else its date.
+        """Append the response to the bytes that have arrived, or start over where the server sends
+        the whole file."""
+        # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else
+        # its date.
         etag = response.headers.get("ETag", "")
-        validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
+        validator = (
+            etag
+            if etag and not etag.startswith("W/")
+            else response.headers.get("Last-Modified", "")
+        )
         start = response.read(FIRST_BYTES)
         if response.status == 206:
             part = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-            same = "" in (version, validator) or version == validator  # some servers ignore If-Range
+            # some servers ignore If-Range
+            same = "" in (version, validator) or version == validator
             if not (same and part and int(part[1]) == have):
                 self.remove()
                 raise Interrupted("the file on the server has changed; starting over")
@@ -140,14 +166,20 @@ class Download:
         else:
             # Before anything is written: a page must not replace the bytes that have arrived.
             if PAGE.match(start):
-                said = f"{self.url}: the server sends an HTML page instead of the file; {self.remedies}"
+                said = (
+                    f"{self.url}: the server sends an HTML page instead of the file; "
+                    f"{self.remedies}"
+                )
                 raise stage.UserError(said)
             length = response.headers.get("Content-Length")
             total = None if length is None else int(length)
             self.remove()
         expected = self.wanted.bytes
         if expected is not None and total not in (None, expected):
-            said = f"{self.url}: the server's file has {total} bytes, expected {expected}; {self.remedies}"
+            said = (
+                f"{self.url}: the server's file has {total} bytes, expected {expected}; "
+                f"{self.remedies}"
+            )
             raise stage.UserError(said)
         if not self.size():
             stage.write_json(self.notes, {"url": self.url, "validator": validator, "bytes": total})
@@ -162,8 +194,8 @@ class Download:
 def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     """Fetch a file to `output`, unless it is there already, and describe it in `card`.
 
-    The card holds `file`, `url`, `retrieved_from` (the address that was used, or 'in place'), `mirror` (whether that differs
-    from `url`), `bytes` and `sha256`.
+    The card holds `file`, `url`, `retrieved_from` (the address that was used, or 'in place'),
+    `mirror` (whether that differs from `url`), `bytes` and `sha256`.
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -193,23 +225,34 @@ def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     sha256 = stage.file_hash(download.path)
     if (problem := mismatch(download.path, wanted=wanted, sha256=sha256)) is not None:
         download.remove()
-        said = f"{url}: the downloaded file {problem}; it was removed. Run again, or {download.remedies}"
+        said = (
+            f"{url}: the downloaded file {problem}; it was removed. Run again, or "
+            f"{download.remedies}"
+        )
         raise stage.UserError(said)
     with open(download.path, "rb") as stream:
         os.fsync(stream.fileno())
     os.replace(download.path, output)
     download.remove()
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)
-    stage.log.info("%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256)
+    stage.log.info(
+        "%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256
+    )
 
 
 def write_card(card: Path, output: Path, *, url: str, origin: str, sha256: str) -> None:
-    about = {"file": output.name, "url": url, "retrieved_from": origin, "mirror": origin not in (url, "in place")}
+    about = {
+        "file": output.name,
+        "url": url,
+        "retrieved_from": origin,
+        "mirror": origin not in (url, "in place"),
+    }
     stage.write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
 
 
 def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:
-    """Whether the existing file is the wanted one, fetched before or placed by hand; if so, its card is up to date."""
+    """Whether the existing file is the wanted one, fetched before or placed by hand; if so, its
+    card is up to date."""
     known, sha256 = read_notes(card), stage.file_hash(output)
     about = {"url": wanted.url, "bytes": output.stat().st_size, "sha256": sha256}
     described = about.items() <= known.items()
@@ -225,7 +268,8 @@ def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:
 
 
 def mismatch(path: Path, *, wanted: Wanted, sha256: str, readable: bool = False) -> str | None:
-    """How a file differs from the wanted one in size or hash; without a known hash, why it cannot be read to its end."""
+    """How a file differs from the wanted one in size or hash; without a known hash, why it cannot
+    be read to its end."""
     if wanted.bytes not in (None, size := path.stat().st_size):
         return f"has {size} bytes, expected {wanted.bytes}"
     if wanted.sha256 not in (None, sha256):

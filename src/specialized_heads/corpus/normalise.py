@@ -1,19 +1,23 @@
-"""The normal form of a text, in which it is kept, and the key of a sentence, by which it is compared with others.
+"""The normal form of a text, in which it is kept, and the key of a sentence, by which it is
+compared with others.
 
-HTML entities become their characters (also if encoded twice, `&amp;quot;`; the two of a surrogate pair are one). Control
-characters U+0080 to U+009F become what Windows-1252 has there (U+0085 is an ellipsis), and UTF-8 that was read as
-Windows-1252 (`â€™`) becomes what it was. Every run of white space (no-break spaces included) becomes one space, control and
-format characters are removed, and the rest becomes Unicode NFC. There is no lower-casing, tokenisation or replacement of
-quotes, since BLEU is computed on this text. A second run changes only what was encoded more often or broken up by an
-invisible character.
+HTML entities become their characters (also if encoded twice, `&amp;quot;`; the two of a surrogate
+pair are one). Control characters U+0080 to U+009F become what Windows-1252 has there (U+0085 is an
+ellipsis), and UTF-8 that was read as Windows-1252 (`â€™`) becomes what it was. Every run of white
+space (no-break spaces included) becomes one space, control and format characters are removed, and
+the rest becomes Unicode NFC. There is no lower-casing, tokenisation or replacement of quotes, since
+BLEU is computed on this text. A second run changes only what was encoded more often or broken up by
+an invisible character.
 
-The *key* of a sentence consists of its case-folded letters and their combining marks (the vowels of many scripts): each run of
-them is a word, words are joined by one space, and digits, punctuation and white space are dropped ("Don't go!" and "don’t go"
-have the key "don t go"). Dotted and dotless i of Turkish are one letter, since I folds to i in any language. A sentence without
-letters is its own key. Sentences with equal keys are duplicates.
+The *key* of a sentence consists of its case-folded letters and their combining marks (the vowels of
+many scripts): each run of them is a word, words are joined by one space, and digits, punctuation
+and white space are dropped ("Don't go!" and "don’t go" have the key "don t go"). Dotted and dotless
+i of Turkish are one letter, since I folds to i in any language. A sentence without letters is its
+own key. Sentences with equal keys are duplicates.
 
-The *bag* of a sentence is the multiset of the words of its key. Sentences with equal bags but different keys are near-duplicates:
-the same words in another order. Nothing weaker (one word changed, added or removed) counts.
+The *bag* of a sentence is the multiset of the words of its key. Sentences with equal bags but
+different keys are near-duplicates: the same words in another order. Nothing weaker (one word
+changed, added or removed) counts.
 """
 
 import html
@@ -25,51 +29,69 @@ from functools import cache, partial
 from hashlib import blake2b
 from html.entities import html5
 
-# Joiners matter for spelling in Persian, Mongolian and Indian scripts, and signs that enclose a number or word (Unicode's
-# Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible; other format characters (soft hyphen, zero-width space,
-# byte-order mark, directional marks) are not.
+# Joiners matter for spelling in Persian, Mongolian and Indian scripts, and signs that enclose a
+# number or word (Unicode's Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible;
+# other format characters (soft hyphen, zero-width space, byte-order mark, directional marks) are
+# not.
 SIGNS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 JOINERS = "\u180e\u200c\u200d"
 KEPT_FORMAT_CHARACTERS = f"{JOINERS}{SIGNS}"
-# A black flag with the invisible letters of a region, which make it the flag of England, Scotland or Wales.
+# A black flag with the invisible letters of a region, which make it the flag of England, Scotland
+# or Wales.
 FLAG = "\U0001f3f4[\U000e0030-\U000e007a]+\U000e007f"
 # What is lost cannot be repaired: the character that decoders put in the place of others.
 LOST = "\ufffd"
-# HTML takes numbers 128 to 159 for bytes of Windows-1252; the five that it lacks stay what they are.
+# HTML takes numbers 128 to 159 for bytes of Windows-1252; the five that it lacks stay what they
+# are.
 WINDOWS = {number: html.unescape(f"&#{number};") for number in range(0x80, 0xA0)}
 # The bytes 80 to BF, with which UTF-8 continues a character, as Windows-1252 reads them.
-BYTES = {character: number for number, character in WINDOWS.items()} | {chr(n): n for n in range(0xA0, 0x100)}
+BYTES = {character: number for number, character in WINDOWS.items()} | {
+    chr(n): n for n in range(0xA0, 0x100)
+}
 CONTINUED = re.escape("".join(c for c, number in BYTES.items() if number < 0xC0))
-# Punctuation, €, ™, byte-order mark and U+FFFD, emoji; Latin letters and signs, unless they may be the end of a word in capitals
-# or a quoted letter, with a quote, dash or ellipsis after it (`IRMÃ…`).
+# Punctuation, €, ™, byte-order mark and U+FFFD, emoji; Latin letters and signs, unless they may be
+# the end of a word in capitals or a quoted letter, with a quote, dash or ellipsis after it
+# (`IRMÃ…`).
 MOJIBAKE = re.compile(
     f"â€[{CONTINUED}]|â‚¬|â„¢|ï»¿|ï¿½|ðŸ[{CONTINUED}]{{2}}|(?<![A-ZÀ-Þ\"'“‘„«])[ÂÃ][{CONTINUED}]"
     "|Ã[€ƒ†‡ˆ‰ŠŒŽœžŸ\u0081\u008d\u008f\u0090¡-ª¬\u00ad-º¼-¿]"
 )
-# HTML allows entities without a semicolon, but these may be names or parts of an address ("R&D", "?a=1&copy=2").
+# HTML allows entities without a semicolon, but these may be names or parts of an address ("R&D",
+# "?a=1&copy=2").
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ENCODED_TIMES = 3
-INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "format_characters")  # what is dropped, by name
+# what is dropped, by name
+INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "format_characters")
 
 
 def decode_entities(text: str) -> str:
-    """Replace HTML entities by their characters, also entities encoded up to `ENCODED_TIMES` times."""
+    """Replace HTML entities by their characters, also entities encoded up to `ENCODED_TIMES`
+    times."""
     for _ in range(ENCODED_TIMES):
         text = ENTITY.sub(_character, text)
     # Two surrogates are one character; one alone is none.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if SURROGATE.search(text) else text
+    return (
+        text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if SURROGATE.search(text)
+        else text
+    )
 
 
 def _character(entity: re.Match[str]) -> str:
     if entity[0][1] != "#":
         return html.unescape(entity[0]) if entity[0][1:] in html5 else entity[0]
     number = int(entity[0][3:-1], 16) if entity[0][2] in "xX" else int(entity[0][2:-1])
-    return chr(number) if SURROGATE.match(chr(min(number, sys.maxunicode))) else html.unescape(entity[0])
+    return (
+        chr(number)
+        if SURROGATE.match(chr(min(number, sys.maxunicode)))
+        else html.unescape(entity[0])
+    )
 
 
 def windows_punctuation(text: str) -> str:
-    """Replace control characters U+0080 to U+009F by the characters of Windows-1252 with these numbers."""
+    """Replace control characters U+0080 to U+009F by the characters of Windows-1252 with these
+    numbers."""
     return text if text.isprintable() else text.translate(WINDOWS)
 
 
@@ -79,7 +101,8 @@ def repair_mojibake(text: str) -> str:
 
 
 def single_spaces(text: str) -> str:
-    """Replace every run of white space by one space, with none at the ends; U+0085 is Windows' ellipsis and stays."""
+    """Replace every run of white space by one space, with none at the ends; U+0085 is Windows'
+    ellipsis and stays."""
     if "\x85" in text:
         return re.sub(r"[^\S\x85]+", " ", text).strip(" ")
     return " ".join(text.split())
@@ -98,15 +121,23 @@ def _drop(text: str, *, name: str) -> str:
 
 @cache
 def _dropped() -> dict[str, re.Pattern[str]]:
-    """A pattern per name of `INVISIBLE`; what it finds outside its group `flag` is to be dropped."""
+    """A pattern per name of `INVISIBLE`; what it finds outside its group `flag` is to be
+    dropped."""
     found: dict[str, list[str]] = {name: [] for name in INVISIBLE}
     for character in map(chr, range(sys.maxunicode + 1)):
-        if (category := unicodedata.category(character)) in ("Cc", "Cf") and character not in KEPT_FORMAT_CHARACTERS:
+        if (category := unicodedata.category(character)) in (
+            "Cc",
+            "Cf",
+        ) and character not in KEPT_FORMAT_CHARACTERS:
             own = {"\u00ad": "soft_hyphens", "\ufeff": "byte_order_marks"}
-            found[own.get(character, "control_characters" if category == "Cc" else "format_characters")].append(
-                character
-            )
-    return {name: re.compile(f"(?P<flag>{FLAG})|[{re.escape(''.join(found[name]))}]+") for name in found}
+            found[
+                own.get(
+                    character, "control_characters" if category == "Cc" else "format_characters"
+                )
+            ].append(character)
+    return {
+        name: re.compile(f"(?P<flag>{FLAG})|[{re.escape(''.join(found[name]))}]+") for name in found
+    }
 
 
 def compose(text: str) -> str:
@@ -167,5 +198,6 @@ def sentence_bag(key: str) -> str:
 
 
 def fingerprint(text: str) -> int:
-    """64-bit hash of a text. It must never change: documents are held out by it, and the embedded parses depend on that."""
+    """64-bit hash of a text. It must never change: documents are held out by it, and the embedded
+    parses depend on that."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())

@@ -1,16 +1,21 @@
-"""Stage raw: write a source to a file of pairs, unfiltered; and how all stages read and write such files.
+"""Stage raw: write a source to a file of pairs, unfiltered; and how all stages read and write such
+files.
 
-A file of pairs is parquet with the string columns `source`, `target` and `document`, one row per pair.
+A file of pairs is parquet with the string columns `source`, `target` and `document`, one row per
+pair.
 
-A document is never divided between training and held-out sets. If the source has no documents, the column is empty, and the
-clean stage derives them from the sentences. Before the split there is a fourth column, `set`: the held-out set (`dev`, `test`
-or `analysis`) that the source assigns a pair to, empty for all other pairs.
+A document is never divided between training and held-out sets. If the source has no documents, the
+column is empty, and the clean stage derives them from the sentences. Before the split there is a
+fourth column, `set`: the held-out set (`dev`, `test` or `analysis`) that the source assigns a pair
+to, empty for all other pairs.
 
-A corpus of millions is never held as Python strings: stages pass it in blocks (Arrow record batches).
+A corpus of millions is never held as Python strings: stages pass it in blocks (Arrow record
+batches).
 
-The raw stage decides the document of a pair (that of the source, or empty) and which pairs a `limit` keeps: the same random
-sample in every run, in the original order, of the pairs that the source does not assign to a held-out set. The source is read
-once, block by block; the sample is drawn from the file that was written.
+The raw stage decides the document of a pair (that of the source, or empty) and which pairs a
+`limit` keeps: the same random sample in every run, in the original order, of the pairs that the
+source does not assign to a held-out set. The source is read once, block by block; the sample is
+drawn from the file that was written.
 """
 
 from collections import Counter
@@ -27,7 +32,17 @@ import pyarrow.parquet as pq
 
 from specialized_heads.experiment.sources import Source
 from specialized_heads.languages import doubtful
-from specialized_heads.stage import Files, Section, UserError, atomic, command, file_hash, log, read_json, write_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    atomic,
+    command,
+    file_hash,
+    log,
+    read_json,
+    write_json,
+)
 from specialized_heads.tables import unreadable
 
 SIDES = ("source", "target")
@@ -49,7 +64,9 @@ def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Blocks:
         yield pa.record_batch([*columns, pa.repeat(set_, len(some))], schema=SCHEMA)
 
 
-def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
+def write_blocks(
+    path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA
+) -> int:
     """Write blocks of any size as zstd parquet, atomically; returns the number of pairs."""
     total = 0
     # With checksums, damage is detected when a page is read.
@@ -68,11 +85,16 @@ def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Sch
 
 
 def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Blocks:
-    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are empty."""
+    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are
+    empty."""
 
     def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
         empty = name not in batch.schema.names
-        return pa.repeat("", batch.num_rows) if empty else pc.fill_null(batch[name].cast(pa.string()), "")
+        return (
+            pa.repeat("", batch.num_rows)
+            if empty
+            else pc.fill_null(batch[name].cast(pa.string()), "")
+        )
 
     try:
         # Pre-buffering would read the whole file at the start.
@@ -87,7 +109,8 @@ def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> 
 
 
 def beside(path: Path, rows: Any) -> Iterator[tuple[pa.RecordBatch, Any]]:
-    """The blocks of a file, each with its part of `rows`, a table or an array with a row per pair."""
+    """The blocks of a file, each with its part of `rows`, a table or an array with a row per
+    pair."""
     start = 0
     for block in read_blocks(path):
         yield block, rows[start : start + block.num_rows]
@@ -111,25 +134,46 @@ class Settings(Section):
 
 
 def card(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
-    """Name, bytes and sha256 of each file, which must be the known ones; address, licence and citation as far as known."""
+    """Name, bytes and sha256 of each file, which must be the known ones; address, licence and
+    citation as far as known."""
     known = settings.source.datasets((settings.source_language, settings.target_language))
     entries = []
     for path, dataset in zip_longest(files, known):
-        entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
+        entry: dict[str, Any] = {
+            "file": path.name,
+            "bytes": path.stat().st_size,
+            "sha256": file_hash(path),
+        }
         if dataset:
             fetched = path.with_name(f"{path.name}.json")
-            if fetched.exists() and read_json(fetched).get("sha256", entry["sha256"]) != entry["sha256"]:
-                raise UserError(f"{path}: was replaced after {fetched} was written; delete {fetched} and run again")
+            if (
+                fetched.exists()
+                and read_json(fetched).get("sha256", entry["sha256"]) != entry["sha256"]
+            ):
+                raise UserError(
+                    f"{path}: was replaced after {fetched} was written; delete {fetched} and run "
+                    f"again"
+                )
             if dataset.sha256 not in (None, entry["sha256"]):
                 raise UserError(
-                    f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
+                    f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it "
+                    f"and {path}.json to fetch it "
                     "again, or place the right file there"
                 )
-            entry |= {"dataset": dataset.name} | {key: getattr(dataset, key) for key in ("url", "licence", "citation")}
+            entry |= {"dataset": dataset.name} | {
+                key: getattr(dataset, key) for key in ("url", "licence", "citation")
+            }
         entries.append(entry)
-    shared = {name: "; ".join(dict.fromkeys(getattr(row, name) for row in known)) for name in ("licence", "citation")}
+    shared = {
+        name: "; ".join(dict.fromkeys(getattr(row, name) for row in known))
+        for name in ("licence", "citation")
+    }
     shared["licence"] = shared["licence"] or "not stated"
-    return {"kind": settings.source.kind, "files": entries} | shared | settings.source.provenance(files)
+    return (
+        {"kind": settings.source.kind, "files": entries}
+        | shared
+        | settings.source.provenance(files)
+    )
 
 
 @command("output", "card", many=("resource",), settings=Settings)
@@ -138,9 +182,14 @@ def main(files: Files, settings: Settings) -> None:
     for path in files.resource:
         if not path.is_file():
             fetched = path.with_name(f"{path.name}.json")
-            remedy = f"delete {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
+            remedy = (
+                f"delete {fetched} too"
+                if fetched.exists()
+                else "check the source's paths in the configuration"
+            )
             raise UserError(f"{path}: no such file; {remedy} and run again")
-    # Only the reader of this kind of source is imported, so that changes to others do not make the corpus stale.
+    # Only the reader of this kind of source is imported, so that changes to others do not make the
+    # corpus stale.
     module, function = source.reader.split(".")
     read_source = getattr(import_module(f"specialized_heads.corpus.readers.{module}"), function)
     described = card(settings, files.resource)
@@ -150,13 +199,21 @@ def main(files: Files, settings: Settings) -> None:
     for warning in filter(None, map(doubtful, languages)):
         log.warning("language: %s", warning)
     with atomic(files.output) as everything:
-        rows = write_blocks(everything, read_source(source, files.resource, languages=languages, counts=dropped))
-        held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]
+        rows = write_blocks(
+            everything, read_source(source, files.resource, languages=languages, counts=dropped)
+        )
+        held = [
+            pc.not_equal(batch["set"], "").to_numpy(False)
+            for batch in read_blocks(everything, columns=["set"])
+        ]
         kept = np.concatenate([np.zeros(0, bool), *held])
         free = np.flatnonzero(~kept)
         read = rows + dropped.total()
         if not len(free):
-            raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
+            raise UserError(
+                f"no pair was read from {', '.join(map(str, files.resource))}; dropped: "
+                f"{dict(dropped)}"
+            )
         limit = getattr(source, "limit", None)
         if limit is not None and limit < len(free):
             dropped["over_limit"] = len(free) - limit

@@ -1,15 +1,18 @@
-"""Stage split: which documents are held out, and which training pairs are dropped because they occur there.
+"""Stage split: which documents are held out, and which training pairs are dropped because they
+occur there.
 
-A set that the source assigns stays as it is, whatever the configured sizes. The other sets are dealt: documents are sorted by a
-hash of their name, which depends neither on a seed nor on the rest of the corpus (`fingerprint`; it must never change). The
-analysis set takes whole documents from the front until it is full, skipping those that no longer fit. Then the test set is dealt
-in the same way from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are
-kept in the repository, do not change with the sizes of the other sets.
+A set that the source assigns stays as it is, whatever the configured sizes. The other sets are
+dealt: documents are sorted by a hash of their name, which depends neither on a seed nor on the rest
+of the corpus (`fingerprint`; it must never change). The analysis set takes whole documents from the
+front until it is full, skipping those that no longer fit. Then the test set is dealt in the same
+way from the rest, then the development set; what remains is for training. So the analysis
+sentences, whose parses are kept in the repository, do not change with the sizes of the other sets.
 
-A sentence that occurs twice (`normalise`: equal bags, which includes equal keys) belongs to the first set that has it: one
-assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source
-occurs already in its own set, is dropped. A training pair whose source or target occurs in any held-out set is dropped. A pair
-of an analysis set may have no target, which then equals no other.
+A sentence that occurs twice (`normalise`: equal bags, which includes equal keys) belongs to the
+first set that has it: one assigned by the source, then one dealt earlier. A pair whose source or
+target occurs in an earlier held-out set, or whose source occurs already in its own set, is dropped.
+A training pair whose source or target occurs in any held-out set is dropped. A pair of an analysis
+set may have no target, which then equals no other.
 """
 
 from collections import Counter
@@ -22,9 +25,25 @@ import pyarrow.compute as pc
 
 from specialized_heads.corpus.clean import fingerprints, measure
 from specialized_heads.corpus.normalise import fingerprint, sentence_bag, sentence_key
-from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
+from specialized_heads.corpus.pairs import (
+    COLUMNS,
+    HELD_OUT,
+    SCHEMA,
+    read_blocks,
+    select,
+    write_blocks,
+)
 from specialized_heads.experiment.sections import Split
-from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    command,
+    log,
+    progress,
+    read_json,
+    write_json,
+)
 
 NAMES = ("train", "dev", "test", "analysis")
 # Never change it: another salt holds out other documents, which the embedded parses do not cover.
@@ -41,19 +60,27 @@ class Settings(Section):
 def read_index(path: Path) -> pd.DataFrame:
     """The properties of every pair of a clean file, 42 bytes per pair.
 
-    `place`: uint64, the salted hash of its document, which identifies and orders documents. `given`: int8, the position in
-    `HELD_OUT` of the set that the source assigns, or -1. `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64,
-    fingerprints. `has_target`: bool.
+    `place`: uint64, the salted hash of its document, which identifies and orders documents.
+    `given`: int8, the position in `HELD_OUT` of the set that the source assigns, or -1.
+    `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64, fingerprints. `has_target`:
+    bool.
     """
     index = []
     for block in progress(read_blocks(path), what="index", unit="block"):
         documents = block["document"].dictionary_encode()
         places = [fingerprint(f"{SALT}\n{name}") for name in documents.dictionary.to_pylist()]
         columns = {"place": np.array(places, np.uint64)[documents.indices.to_numpy()]}
-        columns["given"] = pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1).to_numpy().astype(np.int8)
+        columns["given"] = (
+            pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1)
+            .to_numpy()
+            .astype(np.int8)
+        )
         for side in ("source", "target"):
             keys = [sentence_key(text) for text in block[side].to_pylist()]
-            columns |= {f"{side}_keys": fingerprints(keys), f"{side}_bags": fingerprints(map(sentence_bag, keys))}
+            columns |= {
+                f"{side}_keys": fingerprints(keys),
+                f"{side}_bags": fingerprints(map(sentence_bag, keys)),
+            }
         columns["has_target"] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
         index.append(pd.DataFrame(columns))
     return pd.concat(index, ignore_index=True)
@@ -62,23 +89,29 @@ def read_index(path: Path) -> pd.DataFrame:
 class Dealer:
     """Deals documents to one held-out set after the other, in the order of their salted hashes.
 
-    rows: of the index, those of a document in file order; the ones of document n are `rows[bounds[n] : bounds[n + 1]]`.
+    rows: of the index, those of a document in file order; the ones of document n are
+    `rows[bounds[n] : bounds[n + 1]]`.
     sources, targets: the bags of the sentences that the sets have so far.
     """
 
     def __init__(self, index: pd.DataFrame, rows: np.ndarray, *, given: np.ndarray) -> None:
         self.bags = {side: index[f"{side}_bags"].to_numpy() for side in ("source", "target")}
         self.sources = set(self.bags["source"][given].tolist())
-        self.targets = set(self.bags["target"][given[index["has_target"].to_numpy()[given]]].tolist())
+        self.targets = set(
+            self.bags["target"][given[index["has_target"].to_numpy()[given]]].tolist()
+        )
         places = index["place"].to_numpy()[rows]
         order = np.argsort(places, kind="stable")
         self.rows, places = rows[order], places[order]
-        self.bounds = np.concatenate([[0], np.flatnonzero(places[1:] != places[:-1]) + 1, [len(rows)]])
+        self.bounds = np.concatenate(
+            [[0], np.flatnonzero(places[1:] != places[:-1]) + 1, [len(rows)]]
+        )
         self.dealt = np.zeros(len(self.bounds) - 1, bool)
         self.dropped = Counter[str]()
 
     def deal(self, name: str, size: int) -> np.ndarray:
-        """The rows of a set of at most `size` pairs; a `UserError` if less than `MIN_FILLED` of it can be filled."""
+        """The rows of a set of at most `size` pairs; a `UserError` if less than `MIN_FILLED` of it
+        can be filled."""
         chosen: dict[int, int] = {}  # rows by the bag of their source
         left = np.flatnonzero(~self.dealt)
         shared = 0  # documents whose sentences all occur in other sets
@@ -86,8 +119,14 @@ class Dealer:
             if len(chosen) == size:
                 break
             group = self.rows[self.bounds[document] : self.bounds[document + 1]].tolist()
-            sides = zip(group, *(self.bags[side][group].tolist() for side in ("source", "target")), strict=True)
-            apart = [(row, s) for row, s, t in sides if not (s in self.sources or t in self.targets)]
+            sides = zip(
+                group,
+                *(self.bags[side][group].tolist() for side in ("source", "target")),
+                strict=True,
+            )
+            apart = [
+                (row, s) for row, s, t in sides if not (s in self.sources or t in self.targets)
+            ]
             shared += not apart
             first: dict[int, int] = {}
             for row, source in apart:
@@ -100,8 +139,10 @@ class Dealer:
                 self.dropped["held_out_duplicate"] += len(apart) - len(first)
         if len(chosen) < MIN_FILLED * size:
             raise UserError(
-                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole groups: {len(left)} groups were "
-                f"left, with {len(self.rows) / len(self.dealt):.0f} pairs each on average; {self._advice(shared, len(left))}"
+                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole "
+                f"groups: {len(left)} groups were "
+                f"left, with {len(self.rows) / len(self.dealt):.0f} pairs each on average; "
+                f"{self._advice(shared, len(left))}"
             )
         rows = np.array(list(chosen.values()))
         self.sources |= chosen.keys()
@@ -112,10 +153,14 @@ class Dealer:
         largest = int(np.diff(self.bounds).max())
         if 2 * shared > left:
             return (
-                f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
+                f"all sentences of {shared} of them are in the other held-out sets: are these "
+                f"files of the same text?"
             )
         if 2 * largest > len(self.rows):
-            return f"{largest} of {len(self.rows)} pairs are one group: a document, or pairs that share sentences, digits aside"
+            return (
+                f"{largest} of {len(self.rows)} pairs are one group: a document, or pairs that "
+                f"share sentences, digits aside"
+            )
         return "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
 
     def rest(self) -> np.ndarray:
@@ -124,39 +169,54 @@ class Dealer:
 
 
 def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """Keep the sets of the source, deal documents to the other sets, and drop pairs that occur in more than one set.
+    """Keep the sets of the source, deal documents to the other sets, and drop pairs that occur in
+    more than one set.
 
-    A dealt set may be up to 10% smaller than its size if no whole document fits any more; a `UserError` if it were smaller.
+    A dealt set may be up to 10% smaller than its size if no whole document fits any more; a
+    `UserError` if it were smaller.
 
     Returns:
-        the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order), and the number of pairs
-        dropped for each reason. Every pair is in a set or dropped.
+        the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order),
+        and the number of pairs dropped for each reason. Every pair is in a set or dropped.
     """
     place, assigned = index["place"].to_numpy(), index["given"].to_numpy()
     sets = {name: np.flatnonzero(assigned == number) for number, name in enumerate(HELD_OUT)}
     to_deal = {name: getattr(sizes, name) for name in HELD_OUT if not len(sets[name])}
     given, free = np.flatnonzero(assigned >= 0), np.flatnonzero(assigned < 0)
-    # A document of an assigned set must not be divided either; pairs without a document have the empty name.
+    # A document of an assigned set must not be divided either; pairs without a document have the
+    # empty name.
     named = place[given][place[given] != fingerprint(f"{SALT}\n")]
     divided = np.isin(place[free], named)
     free = free[~divided]
     if len(free) <= sum(to_deal.values()):
-        gone = f" ({divided.sum()} more belong to documents of your held-out sets)" if divided.any() else ""
+        gone = (
+            f" ({divided.sum()} more belong to documents of your held-out sets)"
+            if divided.any()
+            else ""
+        )
         if not to_deal:
-            said = f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` or use more text"
+            said = (
+                f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` "
+                f"or use more text"
+            )
             raise UserError(said)
         requested = " + ".join(f"{name} {size}" for name, size in to_deal.items())
         raise UserError(
-            f"the corpus has {len(free)} clean pairs{gone}, too few for split: {requested} = {sum(to_deal.values())} and a "
+            f"the corpus has {len(free)} clean pairs{gone}, too few for split: {requested} = "
+            f"{sum(to_deal.values())} and a "
             "training set; make the held-out sets smaller, relax `filters` or use more text"
         )
     dealer = Dealer(index, free, given=given)
     sets |= {name: dealer.deal(name, size) for name, size in to_deal.items()}
 
-    rest, held = index.loc[dealer.rest()], index.loc[np.concatenate([sets[name] for name in HELD_OUT])]
+    rest, held = (
+        index.loc[dealer.rest()],
+        index.loc[np.concatenate([sets[name] for name in HELD_OUT])],
+    )
     with_target = held[held["has_target"]]
     same, near = (
-        rest[f"source_{what}"].isin(held[f"source_{what}"]) | rest[f"target_{what}"].isin(with_target[f"target_{what}"])
+        rest[f"source_{what}"].isin(held[f"source_{what}"])
+        | rest[f"target_{what}"].isin(with_target[f"target_{what}"])
         for what in ("keys", "bags")
     )
     sets["train"] = rest.index[~(same | near)].to_numpy()
@@ -168,7 +228,10 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
         "train_near_overlap": int((near & ~same).sum()),
     }
     if not len(sets["train"]):
-        raise UserError(f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets smaller")
+        raise UserError(
+            f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets "
+            f"smaller"
+        )
     return sets, dropped
 
 
@@ -179,7 +242,8 @@ def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:
 
 
 def describe(path: Path) -> dict[str, int | dict[str, float]]:
-    """Numbers of pairs, documents, and words and characters per side of a file of pairs; and sentence lengths in words."""
+    """Numbers of pairs, documents, and words and characters per side of a file of pairs; and
+    sentence lengths in words."""
     documents: list[np.ndarray] = []
     measured: dict[str, list[pd.DataFrame]] = {"source": [], "target": []}
     for block in read_blocks(path):
@@ -191,8 +255,15 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
         table = pd.concat(tables)
         lengths = table["words"].to_numpy()
         median, most = np.quantile(lengths, [0.5, 0.95], method="inverted_cdf").tolist()
-        sizes |= {f"{side}_words": int(lengths.sum()), f"{side}_characters": int(table["characters"].sum())}
-        sizes[f"{side}_length"] = {"mean": round(float(lengths.mean()), 3), "median": median, "95%": most}
+        sizes |= {
+            f"{side}_words": int(lengths.sum()),
+            f"{side}_characters": int(table["characters"].sum()),
+        }
+        sizes[f"{side}_length"] = {
+            "mean": round(float(lengths.mean()), 3),
+            "median": median,
+            "95%": most,
+        }
     return {"pairs": len(table)} | sizes
 
 
@@ -205,7 +276,8 @@ def main(files: Files, settings: Settings) -> None:
         before = (card["dropped"] | cleaning["dropped_in_cleaning"]).items()
         gone = ", ".join(f"{reason} {pairs}" for reason, pairs in before if pairs) or "none"
         raise UserError(
-            f"{error}; {card['read']} pairs were read, of which reading and cleaning dropped: {gone}"
+            f"{error}; {card['read']} pairs were read, of which reading and cleaning dropped: "
+            f"{gone}"
         ) from None
     write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
     for name in HELD_OUT:

@@ -1,11 +1,14 @@
-"""Stage tokens: one split as token ids, flat and with offsets, so that training maps the file and reads only what it needs.
+"""Stage tokens: one split as token ids, flat and with offsets, so that training maps the file and
+reads only what it needs.
 
-A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
-of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
-Its metadata hold the special tokens of an imported model.
+A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other,
+without begin and end of sentence) and `source_offsets` and `target_offsets` (int64, n + 1
+positions; sentence i is offsets[i] to offsets[i + 1]). Its metadata hold the special tokens of an
+imported model.
 
-Text is encoded block by block and ids are mapped from disk, so neither the sentences nor the ids of a corpus of millions are
-held in memory. Files are opened as PyTorch tensors: safetensors maps those, but copies NumPy arrays.
+Text is encoded block by block and ids are mapped from disk, so neither the sentences nor the ids of
+a corpus of millions are held in memory. Files are opened as PyTorch tensors: safetensors maps
+those, but copies NumPy arrays.
 """
 
 import json
@@ -26,7 +29,17 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.bpe import OURS, SpecialTokens, encode_ids, load_bpe
 from specialized_heads.corpus.pairs import SIDES, read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.stage import Files, Section, UserError, atomic, command, disk_errors, log, progress, read_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    atomic,
+    command,
+    disk_errors,
+    log,
+    progress,
+    read_json,
+)
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets")
 
@@ -41,7 +54,8 @@ class Settings(Section):
 class TokenStore:
     """The token ids of one split, mapped from disk.
 
-    `source` and `target`: int32, all ids in a row. `source_offsets` and `target_offsets`: int64 of shape (sentences + 1,).
+    `source` and `target`: int32, all ids in a row. `source_offsets` and `target_offsets`: int64 of
+    shape (sentences + 1,).
     """
 
     source: np.ndarray
@@ -88,7 +102,9 @@ def load_tokens(path: Path) -> TokenStore:
     try:
         with safe_open(path, "pt") as file:
             arrays = {name: file.get_tensor(name).numpy() for name in ARRAYS}
-            tokens = TypeAdapter(SpecialTokens).validate_json((file.metadata() or {}).get("tokens", "{}"))
+            tokens = TypeAdapter(SpecialTokens).validate_json(
+                (file.metadata() or {}).get("tokens", "{}")
+            )
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (SafetensorError, OSError, ValueError) as error:
@@ -97,9 +113,13 @@ def load_tokens(path: Path) -> TokenStore:
 
 
 def encode(
-    texts: list[str], bpe: sentencepiece.SentencePieceProcessor, tokens: SpecialTokens = OURS, side: str = "source"
+    texts: list[str],
+    bpe: sentencepiece.SentencePieceProcessor,
+    tokens: SpecialTokens = OURS,
+    side: str = "source",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
+    """The subword ids of all sentences in a row, int32, and the number of ids of each, int64,
+    (len(texts),)."""
     tags = list(tokens.tags(side))
     sentences = [tags + ids for ids in encode_ids(texts, bpe)]
     ids = np.fromiter(chain.from_iterable(sentences), np.int32)
@@ -107,11 +127,16 @@ def encode(
 
 
 def write_tokens(
-    path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]], tokens: SpecialTokens = OURS
+    path: Path,
+    blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]],
+    tokens: SpecialTokens = OURS,
 ) -> dict[str, np.ndarray]:
-    """Write a token file from what `encode` returns for both sides of each block of pairs; returns the offsets of both sides."""
+    """Write a token file from what `encode` returns for both sides of each block of pairs; returns
+    the offsets of both sides."""
     with disk_errors(path), ExitStack() as opened:
-        files = {side: opened.enter_context(tempfile.TemporaryFile(dir=path.parent)) for side in SIDES}
+        files = {
+            side: opened.enter_context(tempfile.TemporaryFile(dir=path.parent)) for side in SIDES
+        }
         lengths = {side: [np.zeros(1, np.int64)] for side in SIDES}
         for block in blocks:
             for side, (ids, numbers) in block.items():
@@ -122,7 +147,9 @@ def write_tokens(
         for side, file in files.items():
             file.flush()
             # An empty file cannot be mapped.
-            arrays[side] = np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
+            arrays[side] = (
+                np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
+            )
         metadata = {"tokens": json.dumps(asdict(tokens))} if tokens != OURS else None
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
@@ -130,11 +157,16 @@ def write_tokens(
 
 
 def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
-    """Cut sentences sorted by length into runs whose padded size (number times longest) is at most `limit`."""
+    """Cut sentences sorted by length into runs whose padded size (number times longest) is at most
+    `limit`."""
     pieces, start = [], 0
     while start < len(order):
         # The padded size grows with the end of the run, so bisection finds the last possible end.
-        fits = bisect_right(range(start + 1, len(order)), limit, key=lambda end: (end + 1 - start) * int(lengths[end]))
+        fits = bisect_right(
+            range(start + 1, len(order)),
+            limit,
+            key=lambda end: (end + 1 - start) * int(lengths[end]),
+        )
         pieces.append(order[start : start + 1 + fits])
         start += 1 + fits
     return pieces
@@ -143,15 +175,28 @@ def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
 @command("text", "source-model", "target-model", "output", optional=("special",), settings=Settings)
 def main(files: Files, settings: Settings) -> None:
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    special = TypeAdapter(SpecialTokens).validate_python(read_json(files.special)) if files.special else OURS
+    special = (
+        TypeAdapter(SpecialTokens).validate_python(read_json(files.special))
+        if files.special
+        else OURS
+    )
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:
         language = getattr(settings, f"{side}_language")
-        return encode(apply(texts, language=language, mode=settings.preprocess), models[side], special, side)
+        return encode(
+            apply(texts, language=language, mode=settings.preprocess), models[side], special, side
+        )
 
     blocks = progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
-    encoded_blocks = ({side: encoded(block[side].to_pylist(), side) for side in SIDES} for block in blocks)
+    encoded_blocks = (
+        {side: encoded(block[side].to_pylist(), side) for side in SIDES} for block in blocks
+    )
     offsets = write_tokens(files.output, encoded_blocks, special)
     source, target = (offsets[side] for side in SIDES)
-    log.info("tokens: %d sentences, %d source and %d target subwords", len(source) - 1, source[-1], target[-1])
+    log.info(
+        "tokens: %d sentences, %d source and %d target subwords",
+        len(source) - 1,
+        source[-1],
+        target[-1],
+    )

@@ -1,23 +1,27 @@
-"""Stage: sacreBLEU and chrF of a translation, with bootstrap intervals and the difference from the baseline.
+"""Stage: sacreBLEU and chrF of a translation, with bootstrap intervals and the difference from the
+baseline.
 
-There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with sacreBLEU's own tokeniser; use it to
-compare papers. Like chrF, it ignores case if the model produces only lower case (`vocabulary.preprocess: paper`).
-With `preprocess: paper`, `bleu_round_trip` is the `bleu` of the references themselves after they were made tokens and text
-again: the most that `bleu` can reach, because tokens do not tell all spaces. Below 99, a warning says so, and `bleu_tokenised`,
-which loses nothing, is the score to compare.
+There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with
+sacreBLEU's own tokeniser; use it to compare papers. Like chrF, it ignores case if the model
+produces only lower case (`vocabulary.preprocess: paper`). With `preprocess: paper`,
+`bleu_round_trip` is the `bleu` of the references themselves after they were made tokens and text
+again: the most that `bleu` can reach, because tokens do not tell all spaces. Below 99, a warning
+says so, and `bleu_tokenised`, which loses nothing, is the score to compare.
 
-`bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised again; languages written without
-spaces have none. The signature of each is stored, including the source of the tokens.
+`bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised
+again; languages written without spaces have none. The signature of each is stored, including the
+source of the tokens.
 
-Differences are compared by paired bootstrap resampling (Koehn 2004): the two systems are scored on the same resamples of
-sentences, so effects of sentences that are hard for both cancel. The interval contains 95% of the differences. The p-value, the
-probability of a difference at least as large between two equal systems, is two-sided: (n + 1) / 1001, where n resamples have a
-difference at least as far from their mean as the measured one is from zero. sacreBLEU's p-value is smaller (half as large if it
-is small), since it compares absolute differences on one side.
+Differences are compared by paired bootstrap resampling (Koehn 2004): the two systems are scored on
+the same resamples of sentences, so effects of sentences that are hard for both cancel. The interval
+contains 95% of the differences. The p-value, the probability of a difference at least as large
+between two equal systems, is two-sided: (n + 1) / 1001, where n resamples have a difference at
+least as far from their mean as the measured one is from zero. sacreBLEU's p-value is smaller (half
+as large if it is small), since it compares absolute differences on one side.
 
-`difference` is the system's `bleu` minus the baseline's. The columns `counterpart_*` are the same for a second model, where
-there is one. `difference_samples` are the differences on each resample: since all models are resampled alike, the mean of
-several seeds has an interval of its own.
+`difference` is the system's `bleu` minus the baseline's. The columns `counterpart_*` are the same
+for a second model, where there is one. `difference_samples` are the differences on each resample:
+since all models are resampled alike, the mean of several seeds has an interval of its own.
 """
 
 import os
@@ -38,9 +42,12 @@ LEAST_ROUND_TRIP = 99  # BLEU
 SAMPLES = 1000
 SEED = "12345"
 NGRAMS = 4
-# To sacreBLEU's tokeniser 13a a sentence without spaces is one token: these have another one, or are scored by characters.
+# To sacreBLEU's tokeniser 13a a sentence without spaces is one token: these have another one, or
+# are scored by characters.
 CHINESE = ("zh", "yue", "wuu", "lzh", "gan", "hak", "nan", "hsn", "cdo")
-UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "shn", "bo", "dz"), "char")
+UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(
+    ("ja", "th", "lo", "km", "my", "shn", "bo", "dz"), "char"
+)
 
 
 def tokenizer(language: str) -> str:
@@ -49,14 +56,16 @@ def tokenizer(language: str) -> str:
 
 
 def bleu(language: str, *, lowercase: bool, effective_order: bool = False) -> BLEU:
-    """The metric; set `effective_order` for single sentences, which may be shorter than four tokens."""
+    """The metric; set `effective_order` for single sentences, which may be shorter than four
+    tokens."""
     return BLEU(lowercase=lowercase, tokenize=tokenizer(language), effective_order=effective_order)
 
 
 class Compared(NamedTuple):
     """A system's BLEU, and the p-value and 95% interval of its difference (system minus baseline).
 
-    differences: on each resample of the sentences (samples,); resamples are the same for all sets of this size.
+    differences: on each resample of the sentences (samples,); resamples are the same for all sets
+    of this size.
     """
 
     bleu: float
@@ -67,9 +76,15 @@ class Compared(NamedTuple):
 
 
 def compare(
-    baseline: list[str], systems: list[list[str]], references: list[str], *, language: str, lowercase: bool
+    baseline: list[str],
+    systems: list[list[str]],
+    references: list[str],
+    *,
+    language: str,
+    lowercase: bool,
 ) -> tuple[float, list[Compared], str]:
-    """BLEU of the baseline, the comparison of each system with it, and sacreBLEU's signature, all from detokenised text."""
+    """BLEU of the baseline, the comparison of each system with it, and sacreBLEU's signature, all
+    from detokenised text."""
     metric = bleu(language, lowercase=lowercase)
     full = metric.corpus_score(baseline, [references]).score
     signature = str(metric.get_signature())
@@ -88,8 +103,11 @@ def compare(
     return full, compared, signature
 
 
-def significance(differences: np.ndarray, measured: float, *, sentences: int) -> tuple[float, float, float]:
-    """The p-value of a measured difference and its 95% interval, from the differences (samples,) of the resamples."""
+def significance(
+    differences: np.ndarray, measured: float, *, sentences: int
+) -> tuple[float, float, float]:
+    """The p-value of a measured difference and its 95% interval, from the differences (samples,) of
+    the resamples."""
     as_far = np.abs(differences - differences.mean()) >= abs(measured)
     # One sentence has only one resample, which proves nothing.
     p_value = (as_far.sum() + 1) / (SAMPLES + 1) if sentences > 1 else 1.0
@@ -104,17 +122,28 @@ def resamples(sentences: int) -> np.ndarray:
     return np.stack([np.bincount(row, minlength=sentences) for row in drawn])
 
 
-def _resampled(system: list[str], references: list[str], times: np.ndarray, single: BLEU) -> np.ndarray:
-    """BLEU of a system on each resample, float64 (samples,), from the n-gram counts that `single` gives per sentence."""
-    scores = [single.sentence_score(line, [gold]) for line, gold in zip(system, references, strict=True)]
-    counts = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
+def _resampled(
+    system: list[str], references: list[str], times: np.ndarray, single: BLEU
+) -> np.ndarray:
+    """BLEU of a system on each resample, float64 (samples,), from the n-gram counts that `single`
+    gives per sentence."""
+    scores = [
+        single.sentence_score(line, [gold]) for line, gold in zip(system, references, strict=True)
+    ]
+    counts = np.array(
+        [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
+    )
     rows = (times @ counts).tolist()
-    resampled = [BLEU.compute_bleu(row[:NGRAMS], row[NGRAMS:-2], *row[-2:], smooth_method="exp") for row in rows]
+    resampled = [
+        BLEU.compute_bleu(row[:NGRAMS], row[NGRAMS:-2], *row[-2:], smooth_method="exp")
+        for row in rows
+    ]
     return np.array([score.score for score in resampled])
 
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
-    """Read a translation, whose lines end with a line feed only; a `UserError` unless it has one line per reference."""
+    """Read a translation, whose lines end with a line feed only; a `UserError` unless it has one
+    line per reference."""
     lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
     if len(lines) != len(references):
         problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
@@ -122,15 +151,24 @@ def read_lines(path: Path, *, references: list[str]) -> list[str]:
     return lines
 
 
-def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: str) -> dict[str, float | str | None]:
-    """BLEU of lower-case Moses tokens, with interval and signature; None for languages without spaces."""
+def of_moses_tokens(
+    tokens: list[str], reference_tokens: list[str], language: str
+) -> dict[str, float | str | None]:
+    """BLEU of lower-case Moses tokens, with interval and signature; None for languages without
+    spaces."""
     names = ("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised")
     if tokenizer(language) != "13a":
         return dict.fromkeys(names)
-    metric = BLEU(lowercase=True, tokenize="none", force=True)  # force: no warning about tokenised text
+    # force: no warning about tokenised text
+    metric = BLEU(lowercase=True, tokenize="none", force=True)
     score = metric.corpus_score(tokens, [reference_tokens], n_bootstrap=SAMPLES)
     moses = f"moses.{language}-sacremoses-{version('sacremoses')}"
-    values = (score.score, score._mean - score._ci, score._mean + score._ci, f"{metric.get_signature()}|tokens:{moses}")
+    values = (
+        score.score,
+        score._mean - score._ci,
+        score._mean + score._ci,
+        f"{metric.get_signature()}|tokens:{moses}",
+    )
     return dict(zip(names, values, strict=True))
 
 
@@ -140,7 +178,12 @@ class Settings(stage.Section):
 
 
 @stage.command(
-    "translation", "tokenised", "references", "output", optional=("baseline", "counterpart"), settings=Settings
+    "translation",
+    "tokenised",
+    "references",
+    "output",
+    optional=("baseline", "counterpart"),
+    settings=Settings,
 )
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
@@ -157,7 +200,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         "chrf": chrf.corpus_score(translation, [references]).score,
         "signature": str(metric.get_signature()),
         "signature_chrf": str(chrf.get_signature()),
-        **of_moses_tokens(read_lines(files.tokenised, references=references), reference_tokens, settings.language),
+        **of_moses_tokens(
+            read_lines(files.tokenised, references=references), reference_tokens, settings.language
+        ),
         "sentences": len(references),
     }
     if lowercase:
@@ -165,7 +210,8 @@ def main(files: stage.Files, settings: Settings) -> None:
         result["bleu_round_trip"] = metric.corpus_score(back, [references]).score
         if result["bleu_round_trip"] < LEAST_ROUND_TRIP:
             stage.log.warning(
-                "the references, made tokens and text again, reach %.1f BLEU, not 100: scores of text from tokens of %s are "
+                "the references, made tokens and text again, reach %.1f BLEU, not 100: scores of "
+                "text from tokens of %s are "
                 "too low; compare bleu_tokenised, or set vocabulary.preprocess: none",
                 result["bleu_round_trip"],
                 settings.language,
@@ -174,7 +220,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         values: tuple[float | list[float] | None, ...] = (None,) * 5
         if path:
             options = {"language": settings.language, "lowercase": lowercase}
-            other, [system], _ = compare(read_lines(path, references=references), [translation], references, **options)
+            other, [system], _ = compare(
+                read_lines(path, references=references), [translation], references, **options
+            )
             drawn = system.differences.round(3).tolist()
             values = (system.bleu - other, system.low, system.high, system.p_value, drawn)
         names = ("difference", "difference_low", "difference_high", "p_value", "difference_samples")

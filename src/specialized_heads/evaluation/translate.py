@@ -1,7 +1,9 @@
-"""Stage: translate a data set with a model into two files, one sentence per line, in the order of the set.
+"""Stage: translate a data set with a model into two files, one sentence per line, in the order of
+the set.
 
-One file holds detokenised text. The other holds lower-case Moses tokens, which the paper scores: the model's own if it was
-trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the detokenised text.
+One file holds detokenised text. The other holds lower-case Moses tokens, which the paper scores:
+the model's own if it was trained on such tokens (`vocabulary.preprocess: paper`), otherwise those
+of the detokenised text.
 """
 
 from specialized_heads import stage

@@ -1,8 +1,9 @@
-"""Analyse the heads of a model on a text without a configuration: the table of heads and the attention viewer.
+"""Analyse the heads of a model on a text without a configuration: the table of heads and the
+attention viewer.
 
-This runs the stages of the pipeline, each in its own process, in one folder. If no translations are given, the model translates
-the text. Lines of more than `LONGEST` subwords on either side are skipped. Without a parser, words are separated at white space,
-and no head can be syntactic.
+This runs the stages of the pipeline, each in its own process, in one folder. If no translations are
+given, the model translates the text. Lines of more than `LONGEST` subwords on either side are
+skipped. Without a parser, words are separated at white space, and no head can be syntactic.
 """
 
 import json
@@ -39,7 +40,15 @@ from specialized_heads.tables import read_table, write_table
 VIEWED = 20  # sentences in the viewer
 FEW = 100  # with fewer sentences, labels of heads are uncertain
 WORD = re.compile(r"\S+")
-SHOWN = ("layer", "head", "confidence", "relevance", "positional_offset", "positional_share", "rarest")
+SHOWN = (
+    "layer",
+    "head",
+    "confidence",
+    "relevance",
+    "positional_offset",
+    "positional_share",
+    "rarest",
+)
 
 
 def analyse(
@@ -64,22 +73,35 @@ def analyse(
         parser: none, stanza or conllu, which needs `trees`.
     """
     if (parser == "conllu") != bool(trees):
-        raise stage.UserError("--trees FILE and --parser conllu need each other; give both or neither")
+        raise stage.UserError(
+            "--trees FILE and --parser conllu need each other; give both or neither"
+        )
     if not (text := text or trees):
-        raise stage.UserError("--text: missing; name a file of sentences, or trees with --parser conllu --trees FILE")
+        raise stage.UserError(
+            "--text: missing; name a file of sentences, or trees with --parser conllu --trees FILE"
+        )
     if not folder.is_dir():
-        raise stage.UserError(f"{folder}: there is no such folder; name that of an exported or imported model")
+        raise stage.UserError(
+            f"{folder}: there is no such folder; name that of an exported or imported model"
+        )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
+        raise stage.UserError(
+            f"{output}: cannot be made ({error.strerror}); name another folder"
+        ) from None
     if output.samefile(folder):
-        raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
-    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text))
+        raise stage.UserError(
+            f"{output}: holds the model, which the analysis would overwrite; name another folder"
+        )
+    sources = _sentences(
+        text, (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text)
+    )
     targets = _sentences(translations, plain_lines(translations)) if translations else None
     if targets is not None and len(targets) != len(sources):
         raise stage.UserError(
-            f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"
+            f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per "
+            f"sentence"
         )
     names = ("model.safetensors", "source.model", "target.model", "tokens.json")
     weights, source_model, target_model, special = (output / name for name in names)
@@ -97,26 +119,56 @@ def analyse(
         stage.log.warning(said, text, len(long), len(sources), LONGEST, min(long))
     kept = [place for place in range(len(sources)) if place + 1 not in long]
     if not kept:
-        raise stage.UserError(f"{text}: every line has more than {LONGEST} subwords; give one sentence per line")
-    sources, targets = ([lines[place] for place in kept] if lines else None for lines in (sources, targets))
+        raise stage.UserError(
+            f"{text}: every line has more than {LONGEST} subwords; give one sentence per line"
+        )
+    sources, targets = (
+        [lines[place] for place in kept] if lines else None for lines in (sources, targets)
+    )
     if targets is None:
         read = apply(sources, language=languages[0], mode=mode)
-        targets = undo(_translate(model, read, source_model, target_model), language=languages[1], mode=mode)
+        targets = undo(
+            _translate(model, read, source_model, target_model), language=languages[1], mode=mode
+        )
     if len(sources) < FEW:
-        said = "%s: the labels of heads are uncertain, because they come from %d sentences; give at least %d"
+        said = (
+            "%s: the labels of heads are uncertain, because they come from %d sentences; give "
+            "at least %d"
+        )
         stage.log.warning(said, text, len(sources), FEW)
-    pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
-    write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
-    text_settings = {"preprocess": mode, "source_language": languages[0], "target_language": languages[1]}
+    pairs, tokens, parses = (
+        output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet")
+    )
+    write_table(
+        pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)})
+    )
+    text_settings = {
+        "preprocess": mode,
+        "source_language": languages[0],
+        "target_language": languages[1],
+    }
     models = {"source_model": source_model, "target_model": target_model}
     _run("corpus.tokens", text_settings, **models, text=pairs, special=special, output=tokens)
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
-        settings = {"engine": parser, "language": languages[0], "path": str(trees) if trees else None}
+        settings = {
+            "engine": parser,
+            "language": languages[0],
+            "path": str(trees) if trees else None,
+        }
         given = {"resource": trees} if trees else {}
-        _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
-    relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
+        _run(
+            "parsing.parse",
+            settings,
+            **given,
+            text=pairs,
+            output=parses,
+            report=output / "parses.json",
+        )
+    relevance, table, page = (
+        output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html")
+    )
     default = Heads()
     measured = {"rules": default.relevance_rules[:1], "predictions": default.relevance_predictions}
     measured |= {"seed": 1, "device": device}
@@ -125,8 +177,18 @@ def analyse(
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
-    outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run("heads.analyse", job | {"heads": default.model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
+    outputs = {
+        "output": table,
+        "examples": output / "examples.json",
+        "report": output / "heads.json",
+    }
+    _run(
+        "heads.analyse",
+        job | {"heads": default.model_dump(include=FUNCTION_KEYS)},
+        **inputs,
+        **more,
+        **outputs,
+    )
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
@@ -140,7 +202,9 @@ def analyse(
 def summary(table: Path) -> str:
     """The encoder heads with a function, and the most confident of the others, as lines of text."""
     heads = read_table(table).to_pandas()
-    encoder = heads[heads["type"] == "encoder"].assign(labels=lambda rows: rows["functions"].map(", ".join))
+    encoder = heads[heads["type"] == "encoder"].assign(
+        labels=lambda rows: rows["functions"].map(", ".join)
+    )
     most = max(10, (encoder["labels"] != "").sum())
     shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(most)
     return shown[[*SHOWN, "labels"]].to_string(index=False, float_format="{:.2f}".format)
@@ -150,33 +214,43 @@ def _sentences(path: Path, texts: Iterable[str]) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
     sentences = [normalise(text)[0] for text in texts]
     if "" in sentences:
-        raise stage.UserError(f"{path}: sentence {sentences.index('') + 1} is empty; remove it, and its translation")
+        raise stage.UserError(
+            f"{path}: sentence {sentences.index('') + 1} is empty; remove it, and its translation"
+        )
     if not sentences:
         raise stage.UserError(f"{path}: has no sentences")
     return sentences
 
 
 def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode: Mode) -> set[int]:
-    """The lines of a file, from 1, with more than `LONGEST` subwords; a line without any is a `UserError`."""
+    """The lines of a file, from 1, with more than `LONGEST` subwords; a line without any is a
+    `UserError`."""
     rows = encode_ids(apply(lines, language=language, mode=mode), load_bpe(model))
     if [] in rows:
         raise stage.UserError(
-            f"{path}: line {rows.index([]) + 1} is empty for the model; remove it, and its translation"
+            f"{path}: line {rows.index([]) + 1} is empty for the model; remove it, and its "
+            f"translation"
         )
     return {number for number, row in enumerate(rows, start=1) if len(row) > LONGEST}
 
 
-def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
+def _translate(
+    model: Transformer, sources: list[str], source_model: Path, target_model: Path
+) -> list[str]:
     ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
     rows = [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])]
     bpe = load_bpe(target_model)
-    return [bpe.decode(row) for row in translate_all(model, rows, show=True, **Decoding().model_dump())]
+    return [
+        bpe.decode(row) for row in translate_all(model, rows, show=True, **Decoding().model_dump())
+    ]
 
 
 def _words(line: str) -> list[Word]:
     """The words of a sentence as a flat tree under the first."""
     return [
-        Word(match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X")
+        Word(
+            match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X"
+        )
         for number, match in enumerate(WORD.finditer(line))
     ]
 
@@ -186,9 +260,18 @@ def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
 
     On a terminal the stage itself shows its progress and its error.
     """
-    options = [part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))]
+    options = [
+        part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))
+    ]
     print(f"{module} ...", file=sys.stderr, flush=True)
-    command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
+    command = [
+        sys.executable,
+        "-m",
+        f"specialized_heads.{module}",
+        *options,
+        "--settings",
+        json.dumps(settings),
+    ]
     shown = sys.stderr.isatty()
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     stderr = None if shown else subprocess.PIPE

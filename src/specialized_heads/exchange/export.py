@@ -1,8 +1,10 @@
-"""Stage: export one model as a self-contained folder: weights, description, both vocabularies and a README.
+"""Stage: export one model as a self-contained folder: weights, description, both vocabularies and a
+README.
 
-A pruned model has a smaller weight file. The description records the languages, the preprocessing and the beam search.
-Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
-folder from an unknown source can be wrong but not harmful. Given baselines (`exchange.given`) load in the same way.
+A pruned model has a smaller weight file. The description records the languages, the preprocessing
+and the beam search. Loading a folder executes none of its content and checks everything against the
+description before allocating memory, so a folder from an unknown source can be wrong but not
+harmful. Given baselines (`exchange.given`) load in the same way.
 
     from specialized_heads.exchange.export import load_exported
     translator = load_exported("path/to/folder")
@@ -35,13 +37,19 @@ from specialized_heads.model.transformer import Transformer
 
 FORMAT = 1
 FORMER = {"entities": True, "length_penalty": 1.0}  # keys of earlier descriptions
-WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
+WEIGHTS, DESCRIPTION, SOURCE, TARGET = (
+    "model.safetensors",
+    "model.json",
+    "source.model",
+    "target.model",
+)
 LONGEST = 256  # subwords of a sentence; position encodings have seen few beyond
 WORD_START = "\u2581"  # first character of a subword that starts a word
 
 README = """# {name}
 
-This model translates from {source} to {target}. It was made by specialized-heads {version} and needs only that package:
+This model translates from {source} to {target}. It was made by specialized-heads {version} and
+needs only that package:
 
 ```
 echo "A sentence." | specialized-heads translate PATH/OF/THIS/FOLDER
@@ -55,8 +63,9 @@ translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
 
-`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model and its scores; `model.json`
-has the details. The weights are in `model.safetensors`, the vocabularies in `source.model` and `target.model` (SentencePiece).
+`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model
+and its scores; `model.json` has the details. The weights are in `model.safetensors`, the
+vocabularies in `source.model` and `target.model` (SentencePiece).
 """
 
 
@@ -111,8 +120,8 @@ class Translator:
     def __call__(self, text: str | list[str]) -> str | list[str]:
         """Translate a text or a list of texts.
 
-        Texts are normalised as in training; an empty one stays empty. A text of more than `LONGEST` subwords is translated
-        in parts, split between words if possible, and a warning is logged.
+        Texts are normalised as in training; an empty one stays empty. A text of more than `LONGEST`
+        subwords is translated in parts, split between words if possible, and a warning is logged.
         """
         if isinstance(text, str):
             return self([text])[0]
@@ -122,15 +131,23 @@ class Translator:
         for pieces, line in zip(parts, clean, strict=True):
             if len(pieces) > 1:
                 number = sum(map(len, pieces))
-                stage.log.warning("%d subwords are translated in %d parts: %.40s...", number, len(pieces), line)
+                stage.log.warning(
+                    "%d subwords are translated in %d parts: %.40s...", number, len(pieces), line
+                )
         sources = [ids for pieces in parts for ids in pieces]
         outputs = iter(translate_all(self.model, sources, **self.decoding.model_dump()))
-        raw = [" ".join(self.target.decode(next(outputs)).replace("\n", " ") for _ in pieces) for pieces in parts]
+        raw = [
+            " ".join(self.target.decode(next(outputs)).replace("\n", " ") for _ in pieces)
+            for pieces in parts
+        ]
         return undo(raw, language=self.card.target_language, mode=self.card.preprocess)
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids that the model reads for each text, tags included, without EOS."""
-        return [[*self.model.architecture.tokens.source_tags, *ids] for ids in self._encode(self._clean(texts))]
+        return [
+            [*self.model.architecture.tokens.source_tags, *ids]
+            for ids in self._encode(self._clean(texts))
+        ]
 
     def _clean(self, texts: list[str]) -> list[str]:
         return [normalise(text)[0] for text in texts]
@@ -138,21 +155,31 @@ class Translator:
     def _encode(self, texts: list[str]) -> list[list[int]]:
         prepared = apply(texts, language=self.card.source_language, mode=self.card.preprocess)
         known = partial(self.model.architecture.tokens.known, side="source")
-        return [known(np.array(ids, np.int64)).tolist() for ids in encode_ids(prepared, self.source)]
+        return [
+            known(np.array(ids, np.int64)).tolist() for ids in encode_ids(prepared, self.source)
+        ]
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no ids give no pieces."""
+        """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no
+        ids give no pieces."""
         parts = []
         while len(ids) > LONGEST:
-            starts = (i for i in range(LONGEST, 0, -1) if self.source.id_to_piece(ids[i]).startswith(WORD_START))
+            starts = (
+                i
+                for i in range(LONGEST, 0, -1)
+                if self.source.id_to_piece(ids[i]).startswith(WORD_START)
+            )
             end = next(starts, LONGEST)
             parts.append(ids[:end])
             ids = ids[end:]
         return [*parts, ids] if ids else parts
 
 
-def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None = None) -> Translator:
-    """Read an exported model or a given baseline; a `UserError` if a file is missing, damaged, or not as described.
+def load_exported(
+    folder: Path | str, *, device: str = "auto", beam: int | None = None
+) -> Translator:
+    """Read an exported model or a given baseline; a `UserError` if a file is missing, damaged, or
+    not as described.
 
     `device`: auto, cpu or cuda. `beam`: hypotheses per sentence; None: as in the experiment.
     """
@@ -173,33 +200,45 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
 
 
 def check_files(folder: Path) -> Card:
-    """The description of an exported model; a `UserError` if a file is missing or not the one that it describes."""
+    """The description of an exported model; a `UserError` if a file is missing or not the one that
+    it describes."""
     card = read_card(folder)
     for name in (WEIGHTS, SOURCE, TARGET):
         path = folder / name
         if not path.is_file():
             raise stage.UserError(f"{path}: no such file; copy or export the model again")
         if stage.file_hash(path) != card.sha256.get(name):
-            raise stage.UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
+            raise stage.UserError(
+                f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again"
+            )
     return card
 
 
 def read_card(folder: Path) -> Card:
-    """Read and validate the description of an exported model or a given baseline; anything else is a `UserError`."""
+    """Read and validate the description of an exported model or a given baseline; anything else is
+    a `UserError`."""
     path = folder / DESCRIPTION
     if not folder.is_dir():
         raise stage.UserError(f"{folder}: no such folder")
     if _is_given(folder):
         return _given_card(folder)
     if not path.exists():
-        said = "no such file; name the folder of a model that the rule `export` made, or of one given baseline"
-        raise stage.UserError(f"{path}: {said} (`specialized-heads analyse` reads published models)")
+        said = (
+            "no such file; name the folder of a model that the rule `export` made, or of one "
+            "given baseline"
+        )
+        raise stage.UserError(
+            f"{path}: {said} (`specialized-heads analyse` reads published models)"
+        )
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
     try:
         return Card.model_validate(_without_former(stage.read_json(path)))
     except pydantic.ValidationError as error:
-        problem = f"not the description of an exported model ({stage.first_line(error)}); the rule `export` makes one"
+        problem = (
+            f"not the description of an exported model ({stage.first_line(error)}); the rule "
+            f"`export` makes one"
+        )
         raise stage.UserError(f"{path}: {problem}") from None
 
 
@@ -207,7 +246,11 @@ def _without_former(values: Any) -> Any:
     """Leave out the keys in `FORMER` that say what holds now."""
     if not isinstance(values, dict):
         return values
-    return {key: _without_former(value) for key, value in values.items() if key not in FORMER or FORMER[key] != value}
+    return {
+        key: _without_former(value)
+        for key, value in values.items()
+        if key not in FORMER or FORMER[key] != value
+    }
 
 
 def _is_given(folder: Path) -> bool:
@@ -242,17 +285,27 @@ def _given_card(folder: Path) -> Card:
         raise stage.UserError(f"{problem}; restore the folder from the repository") from None
 
 
-def _vocabulary(path: Path, sizes: Architecture, side: Literal["source", "target"]) -> SentencePieceProcessor:
+def _vocabulary(
+    path: Path, sizes: Architecture, side: Literal["source", "target"]
+) -> SentencePieceProcessor:
     try:
         bpe = SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
-        raise stage.UserError(f"{path}: not a SentencePiece model; copy or export the model again") from None
+        raise stage.UserError(
+            f"{path}: not a SentencePiece model; copy or export the model again"
+        ) from None
     size, tokens = getattr(sizes, f"{side}_vocabulary"), sizes.tokens
-    fits = bpe.get_piece_size() >= size if getattr(tokens, f"{side}_size") else bpe.get_piece_size() == size
+    fits = (
+        bpe.get_piece_size() >= size
+        if getattr(tokens, f"{side}_size")
+        else bpe.get_piece_size() == size
+    )
     if tokens == OURS:  # a vocabulary made here
         fits &= (bpe.pad_id(), bpe.unk_id(), bpe.bos_id(), bpe.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
     if not fits or bpe.unk_id() != tokens.unknown:
-        raise stage.UserError(f"{path}: not the vocabulary of this model; copy or export the model again")
+        raise stage.UserError(
+            f"{path}: not the vocabulary of this model; copy or export the model again"
+        )
     return bpe
 
 
@@ -260,10 +313,17 @@ def _vocabulary(path: Path, sizes: Architecture, side: Literal["source", "target
 def main(files: stage.Files, settings: Settings) -> None:
     folder = files.output.parent
     folder.mkdir(parents=True, exist_ok=True)
-    for origin, name in ((files.model, WEIGHTS), (files.source_model, SOURCE), (files.target_model, TARGET)):
+    for origin, name in (
+        (files.model, WEIGHTS),
+        (files.source_model, SOURCE),
+        (files.target_model, TARGET),
+    ):
         with stage.atomic(folder / name) as temporary:
             shutil.copyfile(origin, temporary)
-    description, score = stage.read_json(files.model.with_suffix(".json")), stage.read_json(files.score)
+    description, score = (
+        stage.read_json(files.model.with_suffix(".json")),
+        stage.read_json(files.score),
+    )
     card = Card(
         format=FORMAT,
         version=__version__,

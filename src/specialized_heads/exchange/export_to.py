@@ -1,8 +1,9 @@
 """Write an exported model in the format of another engine.
 
-A folder made by the rule `export` becomes one for CTranslate2, an inference engine in C++ with int8 products, or for Hugging Face
-transformers, with its tokenisers and a README. CTranslate2 has one number of heads per stack: layers with fewer heads are padded
-with zero heads, which change no output but cost as much as real ones.
+A folder made by the rule `export` becomes one for CTranslate2, an inference engine in C++ with int8
+products, or for Hugging Face transformers, with its tokenisers and a README. CTranslate2 has one
+number of heads per stack: layers with fewer heads are padded with zero heads, which change no
+output but cost as much as real ones.
 """
 
 from pathlib import Path
@@ -48,7 +49,9 @@ target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.mod
 text = "A sentence."{apply}
 pieces = {tags}source.encode(text, out_type=str)
 limit = int({max_length_ratio:g} * len(pieces)) + 10
-result = translator.translate_batch([pieces], beam_size={beam}, max_decoding_length=limit{prefix})[0]
+[result] = translator.translate_batch(
+    [pieces], beam_size={beam}, max_decoding_length=limit{prefix}
+)
 translation = target.decode_pieces(result.hypotheses[0]{skip})"""
 
 # What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
@@ -59,13 +62,16 @@ UNDO = 'MosesDetokenizer("{target}").detokenize(translation.split(), unescape=Fa
 
 
 def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32") -> Path:
-    """Write an exported model for `ctranslate2` or `hf` to a folder, which must be new or empty; returns its README."""
+    """Write an exported model for `ctranslate2` or `hf` to a folder, which must be new or empty;
+    returns its README."""
     translator = load_exported(folder, device="cpu")
     try:
         output.mkdir(parents=True, exist_ok=True)
         names = sorted(path.name for path in output.iterdir())
     except OSError as error:
-        raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name a new folder") from None
+        raise stage.UserError(
+            f"{output}: cannot be made ({error.strerror}); name a new folder"
+        ) from None
     if names:
         raise stage.UserError(f"{output}: holds other files ({names[0]}); name a new folder")
     if to == "ctranslate2":
@@ -78,25 +84,33 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
 
 @torch.no_grad()
 def _write_ctranslate2(translator: Translator, folder: Path, *, quantization: str) -> None:
-    """Write a model, on the CPU and without gates, for `ctranslate2.Translator`; a `UserError` if that cannot compute it."""
+    """Write a model, on the CPU and without gates, for `ctranslate2.Translator`; a `UserError` if
+    that cannot compute it."""
     with stage.optional("ctranslate2"):
         from ctranslate2.specs import common_spec, transformer_spec
     model, a = translator.model, translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
     if model.has_fixed_heads():
-        raise stage.UserError("the model has heads with fixed attention patterns, which CTranslate2 cannot compute")
+        raise stage.UserError(
+            "the model has heads with fixed attention patterns, which CTranslate2 cannot compute"
+        )
     common = {
         "pre_norm": not a.post_norm,
         "activation": common_spec.Activation[a.activation.upper()],
         "head_dim": a.head_width,
     }
-    heads = {"encoder": _largest_layer(model, "encoder"), "decoder": _largest_layer(model, "decoder", "cross")}
+    heads = {
+        "encoder": _largest_layer(model, "encoder"),
+        "decoder": _largest_layer(model, "decoder", "cross"),
+    }
     encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
     decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         stack.scale_embeddings = a.scale_embeddings
-        stack.position_encodings.encodings = _array(model.sinusoids(a.position_start + LONGEST)[a.position_start :])
+        stack.position_encodings.encodings = _array(
+            model.sinusoids(a.position_start + LONGEST)[a.position_start :]
+        )
         if not a.post_norm:
             _copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
         for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):
@@ -140,7 +154,9 @@ def _copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
         rows = [nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in names]
         linear.weight = _array(torch.cat(rows))
         if ours.query_bias is not None:
-            biases = [nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names]
+            biases = [
+                nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names
+            ]
             linear.bias = _array(torch.cat(biases))
     theirs.linear[-1].weight = _array(nn.functional.pad(ours.output, (0, missing)))
     if ours.output_bias is not None:
@@ -162,10 +178,14 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> None:
     if quantization != "float32":
-        raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
+        raise stage.UserError(
+            "--quantization: transformers holds float32 weights; quantise for CTranslate2"
+        )
     a = translator.model.architecture
     huggingface.write_folder(translator.model, output, beam=translator.decoding.beam)
-    protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
+    protos = [
+        processor.serialized_model_proto() for processor in (translator.source, translator.target)
+    ]
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
 
 
@@ -174,8 +194,12 @@ def _readme(translator: Translator, *, to: str, quantization: str) -> str:
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
     paper = card.preprocess == "paper"
-    languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
-    before = "".join(source_tags) if translator.model.architecture.post_norm else ""  # the other tokenisers add them
+    languages = {
+        "source": without_region(card.source_language),
+        "target": without_region(card.target_language),
+    }
+    # the other tokenisers add them
+    before = "".join(source_tags) if translator.model.architecture.post_norm else ""
     engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
     if to == "ctranslate2":
         engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE

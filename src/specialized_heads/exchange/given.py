@@ -2,10 +2,11 @@
 
 An imported model is taken as it is, with its loss on the development set for a log.
 
-A given baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
-and `baseline.json`, which says what it was trained on and how. It is used only if everything that determined its training is the
-same (the tokens of all splits, the vocabularies and the architecture), and if it computes the same logits here as on the machine
-where it was trained. `resources/keep_baseline.py` writes such a folder from a finished experiment.
+A given baseline is a folder per seed: weights in bf16, both BPE models, the log of its training,
+the logits of a few sentences, and `baseline.json`, which says what it was trained on and how. It is
+used only if everything that determined its training is the same (the tokens of all splits, the
+vocabularies and the architecture), and if it computes the same logits here as on the machine where
+it was trained. `resources/keep_baseline.py` writes such a folder from a finished experiment.
 """
 
 import json
@@ -26,7 +27,8 @@ from specialized_heads.training.objective import evaluate
 SPLITS = ("train", "dev", "test", "analysis")
 WEIGHTS, LOGITS, LOG = "model.safetensors", "logits.safetensors", "log.jsonl"
 VOCABULARIES = ("bpe.source.model", "bpe.target.model")
-TOLERANCE = 1e-3  # largest difference of a logit; machines and versions of torch sum in different order
+# largest difference of a logit; machines and versions of torch sum in different order
+TOLERANCE = 1e-3
 
 
 def check_files(folder: Path, about: Given) -> None:
@@ -34,16 +36,21 @@ def check_files(folder: Path, about: Given) -> None:
     for name, expected in about.sha256.items():
         path = folder / name
         if not path.is_file() or stage.file_hash(path) != expected:
-            raise stage.UserError(f"{path}: missing or changed; restore the folder from the repository")
+            raise stage.UserError(
+                f"{path}: missing or changed; restore the folder from the repository"
+            )
 
 
 def check_tokens(folder: Path, about: Given, tokens: dict[str, Path]) -> None:
-    """Raise a `UserError` if a split is not the one that the baseline was trained or evaluated on."""
+    """Raise a `UserError` if a split is not the one that the baseline was trained or evaluated
+    on."""
     for split, path in tokens.items():
         if stage.file_hash(path) != about.tokens[split]:
             raise stage.UserError(
-                f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary must "
-                f"be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/studies/from_scratch.yaml)"
+                f"{path}: not the {split} set of the baseline in {folder}; its source, filters, "
+                f"split and vocabulary must "
+                f"be those of {folder / DESCRIPTION}, or leave out `baseline` to train one "
+                f"(config/studies/from_scratch.yaml)"
             )
 
 
@@ -54,16 +61,20 @@ def logits(model: Transformer, batch: Batch) -> torch.Tensor:
 
 
 def check_logits(folder: Path, model: Transformer) -> None:
-    """Raise a `UserError` if the model computes other logits here than on the machine where it was trained."""
+    """Raise a `UserError` if the model computes other logits here than on the machine where it was
+    trained."""
     stored = read_tensors(folder / LOGITS)
     try:
         batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
         difference = float((logits(model, batch) - stored["logits"]).abs().max())
     except (KeyError, IndexError, RuntimeError):
-        raise stage.UserError(f"{folder / LOGITS}: not of this model; restore the folder from the repository") from None
+        raise stage.UserError(
+            f"{folder / LOGITS}: not of this model; restore the folder from the repository"
+        ) from None
     if not difference <= TOLERANCE:
         raise stage.UserError(
-            f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is accepted; check the installation "
+            f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is "
+            f"accepted; check the installation "
             f"of torch, or leave out `baseline` to train one (config/studies/from_scratch.yaml)"
         )
 
@@ -82,13 +93,21 @@ def load_given(folder: Path) -> tuple[Given, Transformer]:
 
 
 def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, records: Path) -> None:
-    """Write an imported model as the baseline, and its development loss as the only line of the log."""
+    """Write an imported model as the baseline, and its development loss as the only line of the
+    log."""
     prepare_cpu()
     model, data = load(weights), load_data(train, dev)
     training = stage.read_json(weights.with_suffix(".json"))["training"]
     save(model, output, training={**training, "matmul_precision": "fp32", "data_hash": data.hash})
     loss = evaluate(model, data.dev)
-    record = {"update": 0, "epoch": 0, "tokens": 0, "learning_rate": 0.0, "loss": loss, "dev_loss": loss}
+    record = {
+        "update": 0,
+        "epoch": 0,
+        "tokens": 0,
+        "learning_rate": 0.0,
+        "loss": loss,
+        "dev_loss": loss,
+    }
     stage.write_file(records, json.dumps(record) + "\n")
     stage.log.info("development loss %.3f", loss)
 
@@ -97,7 +116,9 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
 def main(files: stage.Files) -> None:
     folder = files.given.parent
     if files.given.name != DESCRIPTION:
-        take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)
+        take_imported(
+            folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records
+        )
         return
     about, model = load_given(folder)
     check_tokens(folder, about, {split: getattr(files, split) for split in SPLITS})

@@ -1,7 +1,8 @@
 """Encoder-decoder models of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
 
-Both are variants of this package's Transformer: M2M100 has pre-norm sub-layers and ReLU, MarianMT post-norm ones and mostly
-swish; both have biases in attention. transformers reads their folders; writing one needs no other package.
+Both are variants of this package's Transformer: M2M100 has pre-norm sub-layers and ReLU, MarianMT
+post-norm ones and mostly swish; both have biases in attention. transformers reads their folders;
+writing one needs no other package.
 """
 
 from functools import partial
@@ -56,22 +57,37 @@ def target_vocabulary(config: Any) -> int:
 
 
 def read_folder(folder: Path) -> Any:
-    """A model of transformers; a `UserError` if its files do not fit or describe one of another kind."""
+    """A model of transformers; a `UserError` if its files do not fit or describe one of another
+    kind."""
     config = reading.read_config(folder, KINDS)
     path = folder / CONFIG
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
-            raise UserError(f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal")
+            raise UserError(
+                f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal"
+            )
     if config.activation_function not in (*ACTIVATIONS, "silu"):
-        raise UserError(f"{path}: activation_function {config.activation_function!r} is not supported")
-    layers = {f"{side}.layers.": getattr(config, f"{side}_layers") for side in ("encoder", "decoder")}
-    model = reading.read_model(folder, config, "AutoModelForSeq2SeqLM", layers=layers, optional="final_logits_bias")
+        raise UserError(
+            f"{path}: activation_function {config.activation_function!r} is not supported"
+        )
+    layers = {
+        f"{side}.layers.": getattr(config, f"{side}_layers") for side in ("encoder", "decoder")
+    }
+    model = reading.read_model(
+        folder, config, "AutoModelForSeq2SeqLM", layers=layers, optional="final_logits_bias"
+    )
     if config.decoder_start_token_id is None:
         config.decoder_start_token_id = model.generation_config.decoder_start_token_id
     special = [getattr(config, f"{name}_token_id") for name in ("pad", "eos", "decoder_start")]
-    if not all(isinstance(n, int) and 0 <= n < min(config.vocab_size, target_vocabulary(config)) for n in special):
-        raise UserError(f"{path}: special tokens have the ids {special}, beyond the vocabulary; fetch the file again")
+    if not all(
+        isinstance(n, int) and 0 <= n < min(config.vocab_size, target_vocabulary(config))
+        for n in special
+    ):
+        raise UserError(
+            f"{path}: special tokens have the ids {special}, beyond the vocabulary; fetch the file "
+            f"again"
+        )
     return model
 
 
@@ -81,7 +97,9 @@ def convert_model(theirs: Any, tokens: SpecialTokens = OURS) -> Transformer:
     heads = tuple(range(config.encoder_attention_heads))
     decoder = (heads,) * config.decoder_layers
     state = theirs.state_dict()
-    source, target, output = (state[their_name(f"{name}_embedding")] for name in ("source", "target", "output"))
+    source, target, output = (
+        state[their_name(f"{name}_embedding")] for name in ("source", "target", "output")
+    )
     tied = "output" if target is output or target.data_ptr() == output.data_ptr() else ""
     if tied and source.data_ptr() == output.data_ptr():
         tied = "all"
@@ -110,7 +128,8 @@ def convert_model(theirs: Any, tokens: SpecialTokens = OURS) -> Transformer:
     if a.output_bias:
         tensors["output_bias"] = state[their_name("output_bias")].flatten()
         if tokens.pad == tokens.start:
-            # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
+            # Published MarianMT models have a row of zeros for padding, which is no output but
+            # would compete with a logit of 0.
             tensors["output_bias"][tokens.pad] = NEVER
     set_weights(model, tensors)
     return model.eval()
@@ -119,14 +138,22 @@ def convert_model(theirs: Any, tokens: SpecialTokens = OURS) -> Transformer:
 def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
-    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` is for `generate`. A
-    `UserError` for models that were not imported: no format of transformers has their positions.
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros.
+    `beam` is for `generate`. A `UserError` for models that were not imported: no format of
+    transformers has their positions.
     """
     a, tokens = model.architecture, model.architecture.tokens
     if not a.post_norm and a.position_start != tokens.pad + 1:
-        raise UserError("transformers cannot hold the positions of models trained here; export this one to ctranslate2")
+        raise UserError(
+            "transformers cannot hold the positions of models trained here; export this one to "
+            "ctranslate2"
+        )
     heads = a.width // a.head_width
-    special = {"pad_token_id": tokens.pad, "eos_token_id": tokens.eos, "decoder_start_token_id": tokens.start}
+    special = {
+        "pad_token_id": tokens.pad,
+        "eos_token_id": tokens.eos,
+        "decoder_start_token_id": tokens.start,
+    }
     config = special | {
         "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
         "model_type": "marian" if a.post_norm else "m2m_100",
@@ -153,7 +180,10 @@ def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
         "max_length": 512,
     }
     if a.post_norm:
-        config |= {"decoder_vocab_size": a.target_vocabulary, "share_encoder_decoder_embeddings": a.tied == "all"}
+        config |= {
+            "decoder_vocab_size": a.target_vocabulary,
+            "share_encoder_decoder_embeddings": a.tied == "all",
+        }
         config["forced_eos_token_id"] = tokens.eos
         generation["bad_words_ids"] = [[tokens.pad]]
     if tokens.target_tags:
@@ -164,7 +194,8 @@ def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
 
 
 def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
-    """The weights by their names, every layer with `heads` heads in the order of their original numbers."""
+    """The weights by their names, every layer with `heads` heads in the order of their original
+    numbers."""
     a = model.architecture
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
@@ -178,7 +209,9 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
             dense = torch.zeros(a.width, heads * a.head_width)
             weight = getattr(attention, matrix).detach()
             dense[:, rows] = weight if matrix == "output" else weight.T
-            tensors[their_name(prefix + matrix)] = dense if matrix == "output" else dense.T.contiguous()
+            tensors[their_name(prefix + matrix)] = (
+                dense if matrix == "output" else dense.T.contiguous()
+            )
             bias, full = getattr(attention, f"{matrix}_bias"), torch.zeros(a.width)
             if bias is not None:
                 full[slice(None) if matrix == "output" else rows] = bias.detach()

@@ -1,7 +1,8 @@
-"""Stages: read a model of another project, or one exported by this one, with its tokenisers; before that, `fetch` it from a hub.
+"""Stages: read a model of another project, or one exported by this one, with its tokenisers; before
+that, `fetch` it from a hub.
 
-Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and given
-baselines.
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that
+`export` writes, and given baselines.
 """
 
 import os
@@ -30,15 +31,17 @@ class Fetched(stage.Section):
 def fetch(files: stage.Files, settings: Fetched) -> None:
     """Fetch a model from the Hugging Face hub, once for all corpora that import it.
 
-    Weights are fetched as safetensors; a pickle is fetched only if there is nothing else, for `convert` to read. The card says
-    which commit was fetched, the licence, and the hash of each file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access
-    to private models.
+    Weights are fetched as safetensors; a pickle is fetched only if there is nothing else, for
+    `convert` to read. The card says which commit was fetched, the licence, and the hash of each
+    file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access to private models.
     """
     try:
         with stage.optional("models"):
             from huggingface_hub import HfApi, snapshot_download
     except stage.UserError as error:
-        raise stage.UserError(f"{settings.model}: there is no such folder; to fetch it from the hub: {error}") from None
+        raise stage.UserError(
+            f"{settings.model}: there is no such folder; to fetch it from the hub: {error}"
+        ) from None
     folder: Path = files.output.parent
     server = os.environ.get("HF_ENDPOINT")
     try:
@@ -47,19 +50,36 @@ def fetch(files: stage.Files, settings: Fetched) -> None:
         weights = {reading.WEIGHTS, reading.INDEX} & set(names)
         pickles = {reading.PICKLE, reading.PICKLE_INDEX} & set(names)
         if not weights and not pickles:
-            raise stage.UserError(f"{settings.model}: has weights neither as safetensors nor as pickles of PyTorch")
+            raise stage.UserError(
+                f"{settings.model}: has weights neither as safetensors nor as pickles of PyTorch"
+            )
         if not weights:  # what was converted from pickles, perhaps of another commit
             for path in folder.glob("model*.safetensors*"):
                 path.unlink()
-        patterns = [*WANTED, *(weights or pickles), "model-*.safetensors" if weights else "pytorch_model-*.bin"]
+        patterns = [
+            *WANTED,
+            *(weights or pickles),
+            "model-*.safetensors" if weights else "pytorch_model-*.bin",
+        ]
         stage.log.info("fetching %s at %s", settings.model, info.sha)
-        snapshot_download(settings.model, revision=info.sha, local_dir=folder, allow_patterns=patterns, endpoint=server)
+        snapshot_download(
+            settings.model,
+            revision=info.sha,
+            local_dir=folder,
+            allow_patterns=patterns,
+            endpoint=server,
+        )
     except stage.UserError:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
-        said = f"there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason})"
-        remedy = "run again to resume, or fetch it elsewhere and name its folder in the configuration"
+        said = (
+            f"there is no such folder, and it cannot be fetched from {server or 'the hub'} "
+            f"({reason})"
+        )
+        remedy = (
+            "run again to resume, or fetch it elsewhere and name its folder in the configuration"
+        )
         raise stage.UserError(f"{settings.model}: {said}; {remedy}") from None
     fetched = [path for path in sorted(folder.iterdir()) if path.is_file() and path != files.output]
     card = {
@@ -80,13 +100,19 @@ class Settings(stage.Section):
 def read_model(
     folder: Path, *, source_tag: str | None = None, target_tag: str | None = None
 ) -> tuple[Transformer, Tokenisers]:
-    """Read a model with its tokenisers; a `UserError` if a file is missing, damaged or does not fit the others."""
+    """Read a model with its tokenisers; a `UserError` if a file is missing, damaged or does not fit
+    the others."""
     if os.path.lexists(folder / CONFIG):
         theirs = huggingface.read_folder(folder)
-        tokenisers = read_tokenisers(folder, theirs.config, source_tag=source_tag, target_tag=target_tag)
+        tokenisers = read_tokenisers(
+            folder, theirs.config, source_tag=source_tag, target_tag=target_tag
+        )
         return huggingface.convert_model(theirs, tokenisers.tokens), tokenisers
     if source_tag or target_tag:
-        raise stage.UserError(f"{folder}: only a model in the format of transformers has language tags; leave them out")
+        raise stage.UserError(
+            f"{folder}: only a model in the format of transformers has language tags; leave them "
+            f"out"
+        )
     if (folder / DESCRIPTION).is_file():
         card = check_files(folder)
         model = load(folder / WEIGHTS)
@@ -95,19 +121,28 @@ def read_model(
     if (folder / GIVEN).is_file():
         given, model = load_given(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"])
-    said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
+        return model, Tokenisers(
+            source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"]
+        )
+    said = (
+        f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that "
+        f"this project exported"
+    )
     raise stage.UserError(f"{folder}: no model; it must hold {said}")
 
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     folder = Path(settings.folder)
-    model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
+    model, tokenisers = read_model(
+        folder, source_tag=settings.source_tag, target_tag=settings.target_tag
+    )
     if tokenisers.preprocess != "none":
         raise stage.UserError(
-            f"{folder}: the model reads lower-case Moses tokens, but experiments give imported models raw text; analyse it with "
-            "`specialized-heads analyse`, or train it in the experiment (vocabulary.preprocess: paper)"
+            f"{folder}: the model reads lower-case Moses tokens, but experiments give imported "
+            f"models raw text; analyse it with "
+            "`specialized-heads analyse`, or train it in the experiment (vocabulary.preprocess: "
+            "paper)"
         )
     stage.write_file(files.source_model, tokenisers.source)
     stage.write_file(files.target_model, tokenisers.target)

@@ -1,10 +1,11 @@
 """Tokenisers of published models as SentencePiece models whose ids are those of the embeddings.
 
-Such models come with a SentencePiece file and a table of ids in another order, which transformers reads. Here the pieces are
-reordered by id, so the SentencePiece file alone is enough. Pieces without an id follow at the end: the tokeniser may choose
-them, and the model reads the unknown token (`SpecialTokens.known`). Tokens that the SentencePiece file lacks, such as those of
-the other side, become unused pieces: they are decoded, and a text has them only where its characters are unknown
-(`corpus.bpe.encode_ids`).
+Such models come with a SentencePiece file and a table of ids in another order, which transformers
+reads. Here the pieces are reordered by id, so the SentencePiece file alone is enough. Pieces
+without an id follow at the end: the tokeniser may choose them, and the model reads the unknown
+token (`SpecialTokens.known`). Tokens that the SentencePiece file lacks, such as those of the other
+side, become unused pieces: they are decoded, and a text has them only where its characters are
+unknown (`corpus.bpe.encode_ids`).
 """
 
 import re
@@ -33,7 +34,8 @@ from specialized_heads.stage import UserError, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
-LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|>>.+<<")  # tokens of M2M100, NLLB and MarianMT
+# tokens of M2M100, NLLB and MarianMT
+LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|>>.+<<")
 CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
@@ -47,23 +49,35 @@ class Tokenisers(NamedTuple):
 def read_tokenisers(
     folder: Path, config: Any, *, source_tag: str | None = None, target_tag: str | None = None
 ) -> Tokenisers:
-    """Read the tokenisers of a model; a `UserError` if the ids do not fit the embeddings, or a tag is missing or unknown.
+    """Read the tokenisers of a model; a `UserError` if the ids do not fit the embeddings, or a tag
+    is missing or unknown.
 
-    `source_tag`: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
-    several target languages; `target_tag`: token that every translation begins with. M2M100 and NLLB need both.
+    `source_tag`: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`,
+    which MarianMT needs if it has several target languages; `target_tag`: token that every
+    translation begins with. M2M100 and NLLB need both.
     """
     marian = config.model_type == "marian"
     if marian and target_tag is not None:
-        raise UserError(f"{folder}: a Marian model has a tag on its source alone; set source_tag, not target_tag")
+        raise UserError(
+            f"{folder}: a Marian model has a tag on its source alone; set source_tag, not "
+            f"target_tag"
+        )
     for name in MARIAN if marian else (SHARED,):
         saved = name == SHARED and (folder / TOKENIZER).is_file()
-        missing = f"transformers 5 saves only {TOKENIZER}; copy it from the original model" if saved else "fetch it too"
+        missing = (
+            f"transformers 5 saves only {TOKENIZER}; copy it from the original model"
+            if saved
+            else "fetch it too"
+        )
         read(folder / name, lambda path: path, "a SentencePiece model", missing=missing)
     separate = {"separate_vocabs": not shared(config)} if marian else {}
     if (folder / TOKENIZER_CONFIG).exists():
         stated = read_object(folder / TOKENIZER_CONFIG).get("separate_vocabs")
         if marian and stated not in (None, not shared(config)):
-            said = f"separate_vocabs is {stated}, but share_encoder_decoder_embeddings {shared(config)} in {CONFIG}"
+            said = (
+                f"separate_vocabs is {stated}, but share_encoder_decoder_embeddings "
+                f"{shared(config)} in {CONFIG}"
+            )
             raise UserError(f"{folder / TOKENIZER_CONFIG}: {said}; fetch both from the same place")
     if not shared(config):
         read(folder / TARGET_VOCABULARY, lambda path: path, "a table from tokens to ids")
@@ -83,61 +97,104 @@ def read_tokenisers(
         required = languages > 1 and side == "source" if marian else languages > 0
         of_sides[f"{side}_tags"] = _tag(folder, tag, ids, key=f"{side}_tag", required=required)
         control = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id}
-        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
-        control |= {number for token, number in tokenizer.added_tokens_encoder.items() if ids.get(token) == number}
+        control |= {
+            ids[token]
+            for token in ids
+            if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)
+        }
+        control |= {
+            number
+            for token, number in tokenizer.added_tokens_encoder.items()
+            if ids.get(token) == number
+        }
         size = config.vocab_size if side == "source" else target_vocabulary(config)
         path = folder / (f"{side}.spm" if marian else SHARED)
         model, number = renumber(path, ids, size=size, unknown=unknown, control=control)
         of_sides[f"{side}_size"] = size if number > size else 0
         models.append(model)
     start = config.decoder_start_token_id
-    tokens = SpecialTokens(pad=config.pad_token_id, unknown=unknown, start=start, eos=config.eos_token_id, **of_sides)
+    tokens = SpecialTokens(
+        pad=config.pad_token_id, unknown=unknown, start=start, eos=config.eos_token_id, **of_sides
+    )
     return Tokenisers(*models, tokens)
 
 
-def _check(folder: Path, tokenizer: Any, tables: list[dict[str, int]], config: Any, *, tags: tuple) -> None:
-    """Raise a `UserError` if ids are not those of a SentencePiece model in another order, or not those of the model."""
+def _check(
+    folder: Path, tokenizer: Any, tables: list[dict[str, int]], config: Any, *, tags: tuple
+) -> None:
+    """Raise a `UserError` if ids are not those of a SentencePiece model in another order, or not
+    those of the model."""
     for name, ids in zip((VOCABULARY, TARGET_VOCABULARY), tables, strict=True):
-        if not all(type(n) is int and n >= 0 for n in ids.values()) or len(set(ids.values())) < len(ids):
-            raise UserError(f"{folder / name}: not a table from tokens to ids of their own; fetch it again")
+        if not all(type(n) is int and n >= 0 for n in ids.values()) or len(set(ids.values())) < len(
+            ids
+        ):
+            raise UserError(
+                f"{folder / name}: not a table from tokens to ids of their own; fetch it again"
+            )
     source_ids, target_ids = tables
     special = {"unk_token": source_ids.get("<unk>"), "eos_token": config.eos_token_id}
     for name, number in special.items():
         token = getattr(tokenizer, name)
         if number is None or source_ids.get(token) != number:
-            raise UserError(f"{folder}: its tokeniser has {name} {token!r}, which is not that of the model; fetch both")
+            raise UserError(
+                f"{folder}: its tokeniser has {name} {token!r}, which is not that of the model; "
+                f"fetch both"
+            )
     for token, number in source_ids.items():
         if number in (config.pad_token_id, *special.values()) and target_ids.get(token) != number:
             said = f"token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}"
-            raise UserError(f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both sides")
+            raise UserError(
+                f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both "
+                f"sides"
+            )
     expected = {"legacy_behaviour": False, "sp_model_kwargs": {}}
     for key, value in expected.items():
         if (found := getattr(tokenizer, key, value)) != value:
-            raise UserError(f"{folder}: its tokeniser has {key} {found!r}; only {value!r} is supported")
+            raise UserError(
+                f"{folder}: its tokeniser has {key} {found!r}; only {value!r} is supported"
+            )
     named = {*CONTROL, *tags, *tokenizer.special_tokens_map.values()}
-    added = [token for token in tokenizer.added_tokens_encoder if token not in named and not LANGUAGE.fullmatch(token)]
+    added = [
+        token
+        for token in tokenizer.added_tokens_encoder
+        if token not in named and not LANGUAGE.fullmatch(token)
+    ]
     if added:
         found = ", ".join(map(repr, added[:5]))
-        raise UserError(f"{folder}: its tokeniser adds {found} for text, which is not supported; use another model")
+        raise UserError(
+            f"{folder}: its tokeniser adds {found} for text, which is not supported; use another "
+            f"model"
+        )
 
 
-def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, control: set[int]) -> tuple[bytes, int]:
-    """A SentencePiece model with its pieces in the order of a table of ids, and their number; those from `size` on have no id.
+def renumber(
+    path: Path, ids: dict[str, int], *, size: int, unknown: int, control: set[int]
+) -> tuple[bytes, int]:
+    """A SentencePiece model with its pieces in the order of a table of ids, and their number; those
+    from `size` on have no id.
 
-    `size` is the number of embeddings; `unknown` and `control` are ids of the unknown token and of tokens that no text contains.
+    `size` is the number of embeddings; `unknown` and `control` are ids of the unknown token and of
+    tokens that no text contains.
     """
     proto = ModelProto.FromString(path.read_bytes())
     if largest := [token for token, number in ids.items() if number >= size]:
         said = f"token {largest[0]!r} has id {ids[largest[0]]}, but there are {size} embeddings"
-        raise UserError(f"{path.parent / VOCABULARY}: {said}; the tokeniser belongs to another model")
+        raise UserError(
+            f"{path.parent / VOCABULARY}: {said}; the tokeniser belongs to another model"
+        )
     own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
     if not set(own) & set(ids):
-        raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
-    # Unused pieces are decoded, but are no output of the tokeniser. BPE merges them all the same and then splits them again; with
-    # the lowest score they are merged last, and so change no other merge.
+        raise UserError(
+            f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model"
+        )
+    # Unused pieces are decoded, but are no output of the tokeniser. BPE merges them all the same
+    # and then splits them again; with the lowest score they are merged last, and so change no other
+    # merge.
     lowest = min(piece.score for piece in own.values()) - 1
     tokens = {number: token for token, number in ids.items()}
-    control = control | {ids[each.piece] for each in proto.pieces if each.type == Piece.CONTROL and each.piece in ids}
+    control = control | {
+        ids[each.piece] for each in proto.pieces if each.type == Piece.CONTROL and each.piece in ids
+    }
     pieces = []
     for number in range(size):
         token = tokens.get(number, f"<unused_{number}>")
@@ -157,15 +214,21 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
     return proto.SerializeToString(), len(pieces)
 
 
-def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:
+def _tag(
+    folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool
+) -> tuple[int, ...]:
     languages = sorted(filter(LANGUAGE.fullmatch, ids))
     if tag is None:
         if required:
             some = ", ".join(languages[:5])
-            raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as {some}")
+            raise UserError(
+                f"{folder}: the model needs a language tag; set baseline.{key}, such as {some}"
+            )
         return ()
     if tag not in ids:
-        similar = sorted(token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2])
+        similar = sorted(
+            token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2]
+        )
         known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
     return (ids[tag],)
@@ -177,17 +240,30 @@ def m2m100_languages() -> list[str]:
     return [f"__{code}__" for code in codes]
 
 
-def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
-    """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of transformers read.
+def write_tokenisers(
+    source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool
+) -> None:
+    """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of
+    transformers read.
 
-    The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the same for both sides. A
-    `UserError` if transformers would give the tokens other ids.
+    The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the
+    same for both sides. A `UserError` if transformers would give the tokens other ids.
     """
     protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
-    known = {side: proto.pieces[: getattr(tokens, f"{side}_size") or None] for side, proto in protos.items()}
-    tables = {side: {piece.piece: number for number, piece in enumerate(pieces)} for side, pieces in known.items()}
+    known = {
+        side: proto.pieces[: getattr(tokens, f"{side}_size") or None]
+        for side, proto in protos.items()
+    }
+    tables = {
+        side: {piece.piece: number for number, piece in enumerate(pieces)}
+        for side, pieces in known.items()
+    }
     table, names = tables["source"], list(tables["source"])
-    settings = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
+    settings = {
+        "pad_token": names[tokens.pad],
+        "eos_token": names[tokens.eos],
+        "unk_token": names[tokens.unknown],
+    }
     if tokens.start not in (tokens.pad, tokens.eos):
         settings["bos_token"] = names[tokens.start]
     shared = table == tables["target"]
@@ -200,16 +276,29 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
         settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
     elif tags:
         source_tag, target_tag = (tag.strip("_") for tag in tags)
-        settings |= {"tokenizer_class": "NllbTokenizer", "src_lang": source_tag, "tgt_lang": target_tag}
+        settings |= {
+            "tokenizer_class": "NllbTokenizer",
+            "src_lang": source_tag,
+            "tgt_lang": target_tag,
+        }
         if source_tag != tags[0]:
             languages = m2m100_languages()
-            settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": languages}
+            settings |= {
+                "tokenizer_class": "M2M100Tokenizer",
+                "additional_special_tokens": languages,
+            }
             first = names.index(languages[0]) if languages[0] in names else 0
             if names[first : first + len(languages)] != languages:
-                raise UserError("transformers numbers M2M100's languages otherwise; export the model to ctranslate2")
+                raise UserError(
+                    "transformers numbers M2M100's languages otherwise; export the model to "
+                    "ctranslate2"
+                )
             # Languages have the ids after those of the table.
             table = {name: number for number, name in enumerate(names[:first])}
     else:
-        raise UserError("transformers has no tokeniser for an M2M100 model without languages; export it to ctranslate2")
+        raise UserError(
+            "transformers has no tokeniser for an M2M100 model without languages; export it to "
+            "ctranslate2"
+        )
     write_json(folder / VOCABULARY, table)
     write_json(folder / TOKENIZER_CONFIG, settings)

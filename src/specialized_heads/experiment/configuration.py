@@ -1,8 +1,10 @@
-"""The experiment configuration as a whole: consistency between sections, overrides per corpus, and error messages.
+"""The experiment configuration as a whole: consistency between sections, overrides per corpus, and
+error messages.
 
-Together with `sections`, this is the only definition of every key, its unit, its range and its default. `config.yaml` and the
-files in `config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated from it (`python -m
-specialized_heads.experiment.configuration`). An unknown key is an error that names the nearest known one.
+Together with `sections`, this is the only definition of every key, its unit, its range and its
+default. `config.yaml` and the files in `config/` are instances of `Experiment`. The JSON schema in
+`workflow/schemas/` is generated from it (`python -m specialized_heads.experiment.configuration`).
+An unknown key is an error that names the nearest known one.
 """
 
 import difflib
@@ -28,20 +30,28 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 by
 # Folders of an experiment, beside those of its corpora.
 FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
 # The code of a language becomes part of addresses and paths.
-Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"), AfterValidator(known)]
+Language = Annotated[
+    str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"), AfterValidator(known)
+]
 # Suffixes of the files beside these folders, and under results/.
 FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".yaml", ".zip")
 
 
 class Baseline(Section):
-    """A baseline that is not trained: given, by another experiment of this project, or imported from elsewhere."""
+    """A baseline that is not trained: given, by another experiment of this project, or imported
+    from elsewhere."""
 
     model: str = Field(
-        description="given: folder with one folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
+        description="given: folder with one folder per seed; imported: folder of one model, or its "
+        "name on the Hugging Face hub; "
         "relative to the working directory or to the project"
     )
-    revision: str | None = Field(None, description="branch, tag or commit of a model on the hub; null: the newest")
-    source_tag: str | None = Field(None, description="imported: token before every source sentence, such as eng_Latn")
+    revision: str | None = Field(
+        None, description="branch, tag or commit of a model on the hub; null: the newest"
+    )
+    source_tag: str | None = Field(
+        None, description="imported: token before every source sentence, such as eng_Latn"
+    )
     target_tag: str | None = Field(None, description="imported: first token of every translation")
 
 
@@ -54,9 +64,13 @@ class Corpus(Section):
     title: Title = Field(description="display name in figures and tables")
     filters: sections.Filters = sections.Filters()
     split: sections.Split = sections.Split()
-    baseline: Baseline | None = Field(None, description="a baseline that was trained earlier; null: train one")
+    baseline: Baseline | None = Field(
+        None, description="a baseline that was trained earlier; null: train one"
+    )
     prune: bool = Field(True, description="false: only train the baseline and analyse its heads")
-    override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
+    override: dict[str, dict[str, Any]] = Field(
+        {}, description="keys of other sections that differ for this corpus"
+    )
 
 
 class Experiment(Section):
@@ -80,7 +94,9 @@ class Experiment(Section):
     parser: sections.Parser = sections.Parser()
     heads: sections.Heads = sections.Heads()
     downloads: Downloads = Downloads()
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU if there is one")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="auto: a GPU if there is one"
+    )
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -94,48 +110,89 @@ class Experiment(Section):
     @model_validator(mode="after")
     def _names(self) -> "Experiment":
         if not self.studies:
-            raise ValueError("corpora: required key is missing; name a corpus, or tasks in classification.tasks")
+            raise ValueError(
+                "corpora: required key is missing; name a corpus, or tasks in classification.tasks"
+            )
         if both := set(self.corpora) & set(self.tasks):
-            raise ValueError(f"classification.tasks.{min(both)}: a corpus has this name too; give the task another one")
+            raise ValueError(
+                f"classification.tasks.{min(both)}: a corpus has this name too; give the task "
+                f"another one"
+            )
         for name in (self.experiment, *self.studies):
             if not SLUG.fullmatch(name):
-                rule = "use at most 100 letters, digits, '_', '.' and '-', and a letter or digit first"
+                rule = (
+                    "use at most 100 letters, digits, '_', '.' and '-', and a letter or digit first"
+                )
                 raise ValueError(f"the name {name[:120]!r} becomes a folder: {rule}")
             if name.endswith(FILES):
-                raise ValueError(f"the name {name} becomes a folder, beside files with such names; remove its suffix")
+                raise ValueError(
+                    f"the name {name} becomes a folder, beside files with such names; remove its "
+                    f"suffix"
+                )
         for name in self.studies:
             if name in FOLDERS:
-                place, kind = ("corpora", "corpus") if name in self.corpora else ("classification.tasks", "task")
-                raise ValueError(f"{place}.{name}: results/{self.experiment}/{name} is reserved; rename the {kind}")
+                place, kind = (
+                    ("corpora", "corpus")
+                    if name in self.corpora
+                    else ("classification.tasks", "task")
+                )
+                raise ValueError(
+                    f"{place}.{name}: results/{self.experiment}/{name} is reserved; rename the "
+                    f"{kind}"
+                )
         titles = [study.title for study in self.studies.values()]
         for title in titles:
             if titles.count(title) > 1:
-                raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
+                raise ValueError(
+                    f"corpora: two have the title {title!r}; figures could not tell them apart"
+                )
         for name, corpus in self.corpora.items():
-            if corpus.source.kind != "embedded" and self.for_corpus(name).parser.engine == "embedded":
+            if (
+                corpus.source.kind != "embedded"
+                and self.for_corpus(name).parser.engine == "embedded"
+            ):
                 remedy = "set parser.engine: stanza or conllu, or override it for this corpus"
-                raise ValueError(f"corpora.{name}: only embedded corpora have embedded parses; {remedy}")
+                raise ValueError(
+                    f"corpora.{name}: only embedded corpora have embedded parses; {remedy}"
+                )
         return self
 
     @model_validator(mode="after")
     def _possible(self) -> "Experiment":
         for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
-            given = corpus.baseline is not None  # its heads may be others; pruning checks their number
+            # its heads may be others; pruning checks their number
+            given = corpus.baseline is not None
             if not given:
-                _within("heads.checkpoints", values.heads.checkpoints, values.training, f"the baseline of {name}")
+                _within(
+                    "heads.checkpoints",
+                    values.heads.checkpoints,
+                    values.training,
+                    f"the baseline of {name}",
+                )
             if not corpus.prune:
                 continue
             values.fine_tuning()
             values.retraining()
-            encoder, decoder = values.model.layers, values.model.decoder_layers or values.model.layers
+            encoder, decoder = (
+                values.model.layers,
+                values.model.decoder_layers or values.model.layers,
+            )
             for key, layers in (("heads", encoder), ("heads_all", encoder + 2 * decoder)):
                 if not given:
                     _enough(key, values.pruning, most=layers * values.model.heads, whose=name)
-            _within("ablation.moments", values.ablation.moments, values.training, f"the baseline of {name}")
-            if values.comparison.criteria and not any(t.prunes for s in SCOPES for t in values.pruning.targets(s)):
+            _within(
+                "ablation.moments",
+                values.ablation.moments,
+                values.training,
+                f"the baseline of {name}",
+            )
+            if values.comparison.criteria and not any(
+                t.prunes for s in SCOPES for t in values.pruning.targets(s)
+            ):
                 raise ValueError(
-                    f"comparison.criteria: nothing says how many heads of {name} to keep; name models to prune in "
+                    f"comparison.criteria: nothing says how many heads of {name} to keep; name "
+                    f"models to prune in "
                     f"pruning.encoder, all, heads or heads_all, or leave the criteria empty"
                 )
         return self
@@ -144,9 +201,15 @@ class Experiment(Section):
     def _possible_tasks(self) -> "Experiment":
         bert = self.classification
         if bert and bert.pretraining.join > 1:
-            raise ValueError("classification.pretraining.join: BERT reads single sentences; set it to 1")
+            raise ValueError(
+                "classification.pretraining.join: BERT reads single sentences; set it to 1"
+            )
         for key in SIZES:
-            if bert and bert.model and getattr(bert, key) != Classification.model_fields[key].default:
+            if (
+                bert
+                and bert.model
+                and getattr(bert, key) != Classification.model_fields[key].default
+            ):
                 remedy = "remove this key, or classification.model to pre-train one"
                 raise ValueError(f"classification.{key}: {bert.model} has its own; {remedy}")
         for name in self.tasks:
@@ -154,14 +217,17 @@ class Experiment(Section):
             values.fine_tuning()
             if values.pruning.encoder or values.pruning.heads:
                 raise ValueError(
-                    f"classification.tasks.{name}: BERT has encoder heads alone; set pruning.all or heads_all for it, and "
+                    f"classification.tasks.{name}: BERT has encoder heads alone; set pruning.all "
+                    f"or heads_all for it, and "
                     "empty encoder and heads in its override"
                 )
             if not bert.model:
                 _enough("heads_all", values.pruning, most=bert.layers * bert.heads, whose=name)
             if values.training.join > 1:
                 where = f"classification.tasks.{name}.override.training.join"
-                raise ValueError(f"training.join: {name} is a task, which reads single examples; set {where}: 1")
+                raise ValueError(
+                    f"training.join: {name} is a task, which reads single examples; set {where}: 1"
+                )
             _within("ablation.moments", values.ablation.moments, values.training, name)
         return self
 
@@ -179,8 +245,14 @@ class Experiment(Section):
         updates = self.pruning.retrain_updates or self.training.updates
         changed = {"updates": updates}
         if self.training.schedule == "linear":
-            changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
-        return _validate(sections.Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
+            changed["warmup"] = max(
+                1, round(self.training.warmup * updates / self.training.updates)
+            )
+        return _validate(
+            sections.Training,
+            self.training.model_dump() | changed,
+            prefix="pruning.retrain_updates",
+        )
 
     def for_corpus(self, name: str) -> "Experiment":
         """The configuration of one corpus or task, its `override` merged in."""
@@ -188,7 +260,10 @@ class Experiment(Section):
         place = f"corpora.{name}" if name in self.corpora else f"classification.tasks.{name}"
         for section in override:
             if section not in OVERRIDABLE:
-                raise ValueError(f"{place}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
+                raise ValueError(
+                    f"{place}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by "
+                    f"corpus"
+                )
         update = {}
         for section in OVERRIDABLE:
             common = getattr(self, section)
@@ -198,13 +273,28 @@ class Experiment(Section):
 
 
 SOURCES = typing.get_args(typing.get_args(Source)[0])
-CORPUS_KINDS = [kind for source in SOURCES for kind in typing.get_args(source.model_fields["kind"].annotation)]
+CORPUS_KINDS = [
+    kind for source in SOURCES for kind in typing.get_args(source.model_fields["kind"].annotation)
+]
 
-OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
+OVERRIDABLE = (
+    "vocabulary",
+    "model",
+    "training",
+    "pruning",
+    "ablation",
+    "comparison",
+    "decoding",
+    "parser",
+    "heads",
+)
 
 
-def load(values: dict[str, Any], *, origin: str = "config", places: Mapping[str, str] | None = None) -> Experiment:
-    """Validate the content of a file, whose name is `origin` in error messages; a `UserError` names every wrong key.
+def load(
+    values: dict[str, Any], *, origin: str = "config", places: Mapping[str, str] | None = None
+) -> Experiment:
+    """Validate the content of a file, whose name is `origin` in error messages; a `UserError` names
+    every wrong key.
 
     `places` says where keys are, as `experiment.file.places` does.
     """
@@ -226,13 +316,17 @@ def _place(problem: str, places: Mapping[str, str]) -> str:
 
 def _within(key: str, moments: list[int], training: sections.Training, whose: str) -> None:
     if late := [moment for moment in moments if moment > training.updates]:
-        raise ValueError(f"{key}: {late[0]} is after the last of the {training.updates} updates of {whose}")
+        raise ValueError(
+            f"{key}: {late[0]} is after the last of the {training.updates} updates of {whose}"
+        )
 
 
 def _enough(key: str, pruning: sections.Pruning, *, most: int, whose: str) -> None:
     wanted = max(getattr(pruning, key), default=0)
     if wanted > most:
-        raise ValueError(f"pruning.{key}: {heads_text(wanted)} requested, but the model of {whose} has {most}")
+        raise ValueError(
+            f"pruning.{key}: {heads_text(wanted)} requested, but the model of {whose} has {most}"
+        )
 
 
 def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> Any:
@@ -244,11 +338,17 @@ def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> An
 
 
 def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
-    """Describe one problem as `path.of.key: what is wrong`; for an unknown key, name the nearest known one."""
-    # A discriminated union puts its tag into the location, behind the key `source`; it is no key of the file.
+    """Describe one problem as `path.of.key: what is wrong`; for an unknown key, name the nearest
+    known one."""
+    # A discriminated union puts its tag into the location, behind the key `source`; it is no key of
+    # the file.
     parts = problem["loc"]
     kinds = list(LABELS) if parts[:1] == ("classification",) else CORPUS_KINDS
-    location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in kinds]
+    location = [
+        part
+        for part, before in zip(parts, (None, *parts))
+        if before != "source" or part not in kinds
+    ]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "union_tag_invalid":
         given = problem["ctx"]["tag"]
@@ -266,7 +366,10 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "union_tag_not_found":
         return f"{where}.kind: required key is missing; it is one of {', '.join(kinds)}"
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
-        return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
+        return (
+            f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and "
+            f"off need them too)"
+        )
     if problem["type"] == "list_type":
         if problem["input"] is None:
             return f"{where}: no list; write its values in brackets, or remove the key"
@@ -276,20 +379,26 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] in ("model_type", "dict_type") and problem["input"] is None:
         return f"{where}: the section is empty; give it keys or remove it"
     if problem["type"] == "int_parsing":
-        return f"{where}: {problem['input'][:50]!r} is not a whole number; write it out, as in 100000"
+        return (
+            f"{where}: {problem['input'][:50]!r} is not a whole number; write it out, as in 100000"
+        )
     if problem["type"] == "string_pattern_mismatch":
         return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
     return f"{where}: {message}" if where else message
 
 
 def _known_keys(kind: Any, location: Iterable[str | int]) -> list[str]:
-    """The keys that exist at a location of an error, following nested sections, dicts and unions."""
+    """The keys that exist at a location of an error, following nested sections, dicts and
+    unions."""
     for part in location:
         members = typing.get_args(kind)
         if isinstance(kind, type) and issubclass(kind, Section):
             kind = kind.model_fields[str(part)].annotation
-        elif typing.get_origin(kind) in (typing.Union, types.UnionType):  # the tag of a discriminated union
-            kind = next(m for m in members if part in typing.get_args(m.model_fields["kind"].annotation))
+        # the tag of a discriminated union
+        elif typing.get_origin(kind) in (typing.Union, types.UnionType):
+            kind = next(
+                m for m in members if part in typing.get_args(m.model_fields["kind"].annotation)
+            )
         else:  # dict[str, X] or list[X]
             kind = members[-1]
         if types.NoneType in (members := typing.get_args(kind)):  # an optional section
@@ -302,16 +411,27 @@ def schema_text() -> str:
 
     A file that extends another one may leave out all but its name, and set sections to null.
     """
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
-    extends = "file that this one starts from, relative to its own folder; this one has what differs"
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Experiment.model_json_schema(),
+    }
+    extends = (
+        "file that this one starts from, relative to its own folder; this one has what differs"
+    )
     whole = {}
     for place, kind in (("corpora", "Corpus"), ("tasks", "Task")):
         definition = schema["$defs"][kind]
         whole[place] = {"additionalProperties": {"required": definition.pop("required")}}
         _nullable(definition)
-    tasks = {"required": schema["$defs"]["Classification"].pop("required"), "properties": {"tasks": whole["tasks"]}}
+    tasks = {
+        "required": schema["$defs"]["Classification"].pop("required"),
+        "properties": {"tasks": whole["tasks"]},
+    }
     _nullable(schema)
-    schema["properties"] = {"extends": {"type": "string", "description": extends}, **schema["properties"]}
+    schema["properties"] = {
+        "extends": {"type": "string", "description": extends},
+        **schema["properties"],
+    }
     schema["if"] = {"not": {"required": ["extends"]}}
     schema["then"] = {"properties": {"corpora": whole["corpora"], "classification": tasks}}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -326,5 +446,8 @@ def _nullable(definition: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     if not sys.argv[1:] or Path(sys.argv[1]).suffix != ".json":
-        sys.exit("error: name the .json file for the schema; specialized_heads.experiment.file checks a configuration")
+        sys.exit(
+            "error: name the .json file for the schema; specialized_heads.experiment.file checks a "
+            "configuration"
+        )
     Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

@@ -1,8 +1,10 @@
-"""The figures and tables of the report: one row each, which says what draws it and where the report shows it.
+"""The figures and tables of the report: one row each, which says what draws it and where the report
+shows it.
 
-All read the five tables of the experiment, `data/<table>.parquet`, which `report/gather.py` makes from the files of all models.
-To add a figure or table, write its functions and its row. The docstring of the module is the caption in the report or, in a
-module of several results, that of the function that draws it.
+All read the five tables of the experiment, `data/<table>.parquet`, which `report/gather.py` makes
+from the files of all models. To add a figure or table, write its functions and its row. The
+docstring of the module is the caption in the report or, in a module of several results, that of the
+function that draws it.
 """
 
 import ast
@@ -40,13 +42,19 @@ SPEED = "{corpus}/speed.seed{seed}.parquet"
 
 
 def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
-    """The files or folders of a table: patterns below the experiment's folder, and the models that each has one of."""
+    """The files or folders of a table: patterns below the experiment's folder, and the models that
+    each has one of."""
     studies = list(experiment.studies)
     match table:
         case "models":
             return {MODEL: runs(experiment, studies, *KINDS)}
         case "heads":
-            return {HEADS: [*runs(experiment, corpora(experiment), "baseline", "pruned"), *emerging(experiment)]}
+            return {
+                HEADS: [
+                    *runs(experiment, corpora(experiment), "baseline", "pruned"),
+                    *emerging(experiment),
+                ]
+            }
         case "logs":
             return {LOG: runs(experiment, studies, *TRAINED)}
         case "ablation":
@@ -59,12 +67,20 @@ def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
 def ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
     """The models whose heads are ablated; `key`: single or systematic."""
     studies = [*corpora(experiment, pruned=True), *tasks(experiment)]
-    return runs(experiment, [name for name in studies if getattr(experiment.for_corpus(name).ablation, key)], *kinds)
+    return runs(
+        experiment,
+        [name for name in studies if getattr(experiment.for_corpus(name).ablation, key)],
+        *kinds,
+    )
 
 
 def by_rule(experiment: Experiment) -> list[str]:
     """The corpora whose baselines have their relevance by several rules."""
-    return [name for name in corpora(experiment) if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
+    return [
+        name
+        for name in corpora(experiment)
+        if len(experiment.for_corpus(name).heads.relevance_rules) > 1
+    ]
 
 
 def table_files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
@@ -77,23 +93,37 @@ def table_files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]
         case "heads":
             baselines = runs(experiment, by_rule(experiment), "baseline")
             owners |= {RELEVANCE + ending: baselines for ending in ("parquet", "json")}
-    return [path for pattern, models in owners.items() for path in paths(experiment, pattern, models)]
+    return [
+        path for pattern, models in owners.items() for path in paths(experiment, pattern, models)
+    ]
 
 
 def table_settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, Any]:
-    """What the stage needs to know of each file, and the columns that are the same in all rows of a corpus."""
+    """What the stage needs to know of each file, and the columns that are the same in all rows of a
+    corpus."""
     same = {
-        name: {"title": study.title} | _facts(experiment, name, table) for name, study in experiment.studies.items()
+        name: {"title": study.title} | _facts(experiment, name, table)
+        for name, study in experiment.studies.items()
     }
-    files = {pattern: [tuple(run) for run in owners] for pattern, owners in sources(experiment, table).items()}
+    files = {
+        pattern: [tuple(run) for run in owners]
+        for pattern, owners in sources(experiment, table).items()
+    }
     several = {"by_rule": by_rule(experiment)} if table == "heads" else {}
-    return {"table": table, "experiment": experiment.experiment, "corpora": same, "files": files} | several
+    return {
+        "table": table,
+        "experiment": experiment.experiment,
+        "corpora": same,
+        "files": files,
+    } | several
 
 
 def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
     """What figures and claims need to know of the configuration."""
     if corpus in experiment.tasks:
-        second = "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
+        second = (
+            "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
+        )
         return {"second": second} if table == "ablation" else {}
     values, shared = experiment.corpora[corpus], experiment.for_corpus(corpus)
     match table:
@@ -120,11 +150,14 @@ class Result(NamedTuple):
     """A figure (`figures/<name>`) or a table."""
 
     stem: str  # its path below the experiment's folder, without suffix
-    module: str  # below specialized_heads.report; in a module of several results, with what the names of its functions begin with
+    # below specialized_heads.report; in a module of several results, with what the names of its
+    # functions begin with
+    module: str
     category: str
     label: str
     wanted: Callable[[Experiment], object] = corpora  # whether it is made where no target is named
-    # What it reads beside the five tables, by argument of `numbers`: a pattern below the experiment's folder, and its corpora.
+    # What it reads beside the five tables, by argument of `numbers`: a pattern below the
+    # experiment's folder, and its corpora.
     files: dict[str, tuple[str, Callable[[Experiment], list[str]]]] = {}
     data: tuple[str, ...] = ()  # files of the project that its module reads, beside it
 
@@ -137,10 +170,16 @@ class Result(NamedTuple):
     def caption(self) -> str:
         """The docstring of the module, or of its function for this result."""
         module, *name = self.module.split()
-        path = Path(specialized_heads.__file__).parent.joinpath("report", *module.split(".")).with_suffix(".py")
+        path = (
+            Path(specialized_heads.__file__)
+            .parent.joinpath("report", *module.split("."))
+            .with_suffix(".py")
+        )
         tree = ast.parse(path.read_text(encoding="utf-8"))
         own = [f"{name[0]}_{part}" for part in ("draw", "shown")] if name else []
-        drawn = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in own]
+        drawn = [
+            node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in own
+        ]
         return ast.get_docstring([*drawn, tree][0]) or ""
 
 
@@ -160,8 +199,12 @@ def _any(
     ]
 
 
-def _ablated(key: str, of: Callable[[Experiment], list[str]] = _studies) -> Callable[[Experiment], object]:
-    return lambda experiment: [run for run in ablated(experiment, key, "baseline") if run.corpus in of(experiment)]
+def _ablated(
+    key: str, of: Callable[[Experiment], list[str]] = _studies
+) -> Callable[[Experiment], object]:
+    return lambda experiment: [
+        run for run in ablated(experiment, key, "baseline") if run.corpus in of(experiment)
+    ]
 
 
 def _fewer_heads_of_tasks(experiment: Experiment) -> object:
@@ -180,58 +223,86 @@ def _everything(experiment: Experiment) -> bool:
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
     Result("figures/front", "figures.front", CLAIMS, "At a glance", PRUNED),
-    Result("claims", "claims.claim", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, tasks)}, ("claims.yaml",)),
+    Result("claims", "claims.claim", CLAIMS, "Claims of both papers", _everything,
+           {"speed": (SPEED, tasks)}, ("claims.yaml",)),
     Result("tables/data_card", "figures.provenance data_card", DATA, "Data card",
-           files={"cards": ("{corpus}/corpus/raw.json", corpora), "counts": ("{corpus}/corpus/counts.json", corpora),
+           files={"cards": ("{corpus}/corpus/raw.json", corpora),
+                  "counts": ("{corpus}/corpus/counts.json", corpora),
                   "parses": ("{corpus}/parses/analysis.json", corpora)}),
-    Result("figures/figure1", "figures.relevance figure1", PAPER, "Figure \u20071: relevance and function of each head"),
-    Result("figures/figure2", "figures.relevance figure2", PAPER, "Figure \u20072: the same, further corpora",
+    Result("figures/figure1", "figures.relevance figure1", PAPER,
+           "Figure \u20071: relevance and function of each head"),
+    Result("figures/figure2", "figures.relevance figure2", PAPER,
+           "Figure \u20072: the same, further corpora",
            lambda experiment: corpora(experiment)[1:]),
-    Result("figures/figure3", "figures.syntactic figure3", PAPER, "Figure \u20073: positions of dependents"),
-    Result("figures/figure4", "figures.syntactic figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
-    Result("figures/figure5", "figures.rare_words", PAPER, "Figure \u20075: attention of the rare-words head",
-           files={"examples": (HEADS.replace(".parquet", ".examples.json"), lambda experiment: corpora(experiment)[:1])}),
-    Result("figures/figure6", "figures.gates figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
-    Result("figures/figure7", "figures.costs figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
-    Result("figures/figure8", "figures.heads_left figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
-    Result("figures/figure9", "figures.heads_left figure9", PAPER, "Figure \u20079: heads left by attention type", PRUNED_ALL),
-    Result("figures/figure10", "figures.heads_left figure10", PAPER, "Figure 10: heads left by layer", PRUNED_ALL),
+    Result("figures/figure3", "figures.syntactic figure3", PAPER,
+           "Figure \u20073: positions of dependents"),
+    Result("figures/figure4", "figures.syntactic figure4", PAPER,
+           "Figure \u20074: accuracy of syntactic heads"),
+    Result("figures/figure5", "figures.rare_words", PAPER,
+           "Figure \u20075: attention of the rare-words head",
+           files={"examples": (HEADS.replace(".parquet", ".examples.json"),
+                               lambda experiment: corpora(experiment)[:1])}),
+    Result("figures/figure6", "figures.gates figure6", PAPER,
+           "Figure \u20076: Hard Concrete distribution"),
+    Result("figures/figure7", "figures.costs figure7", PAPER,
+           "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
+    Result("figures/figure8", "figures.heads_left figure8", PAPER,
+           "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
+    Result("figures/figure9", "figures.heads_left figure9", PAPER,
+           "Figure \u20079: heads left by attention type", PRUNED_ALL),
+    Result("figures/figure10", "figures.heads_left figure10", PAPER,
+           "Figure 10: heads left by layer", PRUNED_ALL),
     Result("tables/table1", "figures.syntactic table1", PAPER, "Table \u20071: syntactic heads"),
-    Result("tables/table2", "figures.costs table2", PAPER, "Table \u20072: pruned and from scratch", PRUNED),
+    Result("tables/table2", "figures.costs table2", PAPER,
+           "Table \u20072: pruned and from scratch", PRUNED),
     Result("tables/functions", "figures.functions labels", HEADS_OF, "Functions"),
-    Result("figures/emergence", "figures.functions emergence", HEADS_OF, "Emergence of functions", emerging),
-    Result("tables/emergence", "figures.functions halfway", HEADS_OF, "Emergence of functions, table", emerging),
+    Result("figures/emergence", "figures.functions emergence", HEADS_OF, "Emergence of functions",
+           emerging),
+    Result("tables/emergence", "figures.functions halfway", HEADS_OF,
+           "Emergence of functions, table", emerging),
     Result("figures/survival", "figures.survival", HEADS_OF, "Survival of heads", PRUNED),
     Result("tables/survival", "figures.survival", HEADS_OF, "Survival of heads, table", PRUNED),
     Result("tables/relevance", "figures.relevance rules", HEADS_OF, "Rules of relevance", by_rule),
-    Result("figures/gates", "figures.gates pruning", PRUNING, "Gates during pruning", _any("pruned")),
+    Result("figures/gates", "figures.gates pruning", PRUNING, "Gates during pruning",
+           _any("pruned")),
     Result("tables/controls", "figures.costs controls", PRUNING, "Controls", _any(*CONTROLS[1:])),
     Result("figures/criteria", "figures.criteria", PRUNING, "Criteria", _any("cut")),
-    Result("figures/ablation", "figures.ablation single", MICHEL, "Single heads", _ablated("single")),
-    Result("tables/alone", "figures.ablation alone", MICHEL, "One head alone in its layer", _ablated("single")),
-    Result("figures/ablation_sets", "figures.ablation sets", MICHEL, "Single heads on two test sets", _ablated("single")),
-    Result("figures/systematic", "figures.ablation systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
-    Result("figures/moments", "figures.ablation moments", MICHEL, "Systematic pruning during training",
+    Result("figures/ablation", "figures.ablation single", MICHEL, "Single heads",
+           _ablated("single")),
+    Result("tables/alone", "figures.ablation alone", MICHEL, "One head alone in its layer",
+           _ablated("single")),
+    Result("figures/ablation_sets", "figures.ablation sets", MICHEL,
+           "Single heads on two test sets", _ablated("single")),
+    Result("figures/systematic", "figures.ablation systematic", MICHEL, "Systematic pruning",
+           _ablated("systematic", corpora)),
+    Result("figures/moments", "figures.ablation moments", MICHEL,
+           "Systematic pruning during training",
            lambda experiment: ablated(experiment, "systematic", "checkpoint")),
     Result("tables/tasks", "figures.bert tasks", BERT, "Tasks", tasks),
-    Result("figures/task_pruning", "figures.bert pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
-    Result("tables/task_speed", "figures.bert speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
+    Result("figures/task_pruning", "figures.bert pruning", BERT, "Share of heads",
+           _fewer_heads_of_tasks),
+    Result("tables/task_speed", "figures.bert speed", BERT, "Speed of BERT", tasks,
+           {"speed": (SPEED, tasks)}),
     Result("tables/models", "figures.models scores", RUNS, "Models, scores, signatures"),
-    Result("figures/training_curves", "figures.models curves", RUNS, "Training curves", _everything),
-    Result("tables/environment", "figures.provenance environment", RUNS, "Environment", _everything),
+    Result("figures/training_curves", "figures.models curves", RUNS, "Training curves",
+           _everything),
+    Result("tables/environment", "figures.provenance environment", RUNS, "Environment",
+           _everything),
 ]  # fmt: skip
 BY_STEM = {result.stem: result for result in RESULTS}
-LAST = "tables/environment"  # made when all else is, but for the page that shows it; it differs from run to run
+# made when all else is, but for the page that shows it; it differs from run to run
+LAST = "tables/environment"
 
 
 def everything(experiment: Experiment) -> list[str]:
-    """What the workflow makes where no target is named: all results, and the page that shows them."""
+    """What the workflow makes where no target is named: all results, and the page that shows
+    them."""
     return [f"results/{experiment.experiment}/index.html", *shown_files(experiment)]
 
 
 def shown_files(experiment: Experiment, /, **_: str) -> list[str]:
-    """What the page of all results waits for: the figures and tables that are wanted, the tables that they read, the heads of all
-    models, the configuration and the viewer."""
+    """What the page of all results waits for: the figures and tables that are wanted, the tables
+    that they read, the heads of all models, the configuration and the viewer."""
     page = page_settings(experiment)
     wanted = [f"{stem}.{BY_STEM[stem].suffixes[1]}" for stem in page["results"]]
     wanted += [f"data/{table}.parquet" for table in page["tables"]]
@@ -241,7 +312,8 @@ def shown_files(experiment: Experiment, /, **_: str) -> list[str]:
 
 
 def page_settings(experiment: Experiment, /, **_: str) -> dict[str, Any]:
-    """What the page of all results shows: the figures and tables that are wanted, and those of the five tables with rows."""
+    """What the page of all results shows: the figures and tables that are wanted, and those of the
+    five tables with rows."""
     return {
         "results": [result.stem for result in RESULTS if result.wanted(experiment)],
         "tables": [table for table in TABLES if any(sources(experiment, table).values())],
@@ -250,11 +322,14 @@ def page_settings(experiment: Experiment, /, **_: str) -> dict[str, Any]:
 
 
 def files(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, list[str]]:
-    """What a result reads beside the five tables, by option; the last one waits for everything else."""
+    """What a result reads beside the five tables, by option; the last one waits for everything
+    else."""
     if stem == LAST:
         return {"needs": [path for path in shown_files(experiment) if LAST not in path]}
     read = BY_STEM[stem].files.items()
-    return {option: paths(experiment, pattern, names(experiment)) for option, (pattern, names) in read}
+    return {
+        option: paths(experiment, pattern, names(experiment)) for option, (pattern, names) in read
+    }
 
 
 def settings(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, Any]:
@@ -263,5 +338,8 @@ def settings(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, Any
         engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
         return {"engines": engines, "device": experiment.device}
     read = BY_STEM[stem].files.items()
-    files = {option: [experiment.studies[name].title for name in names(experiment)] for option, (_, names) in read}
+    files = {
+        option: [experiment.studies[name].title for name in names(experiment)]
+        for option, (_, names) in read
+    }
     return {"files": files} if files else {}

@@ -1,18 +1,22 @@
-"""Read a configuration file strictly, before it is used: as plain data, with no line ignored, and with the file that it extends.
+"""Read a configuration file strictly, before it is used: as plain data, with no line ignored, and
+with the file that it extends.
 
-A file with `extends: ../config.yaml` holds what differs from that file, whose path is relative to its own folder. Mappings are
-merged, other values replaced. If the file names corpora or tasks, the experiment has only these; one that the other file has too
-starts from there. `null` removes what the other file says, so that the default applies.
+A file with `extends: ../config.yaml` holds what differs from that file, whose path is relative to
+its own folder. Mappings are merged, other values replaced. If the file names corpora or tasks, the
+experiment has only these; one that the other file has too starts from there. `null` removes what
+the other file says, so that the default applies.
 
-YAML accepts a key that occurs twice and keeps the last one, which hides an edit: here it is an error that names both lines.
-Tags that would create Python objects are rejected.
+YAML accepts a key that occurs twice and keeps the last one, which hides an edit: here it is an
+error that names both lines. Tags that would create Python objects are rejected.
 
-Snakemake reads a file given with `--configfile` itself, before any code of this project runs: its error for invalid YAML has no
-line number, and it runs Python code in a file with the key `__use_yte__`. So check a file from elsewhere first:
+Snakemake reads a file given with `--configfile` itself, before any code of this project runs: its
+error for invalid YAML has no line number, and it runs Python code in a file with the key
+`__use_yte__`. So check a file from elsewhere first:
 
     python -m specialized_heads.experiment.file config/my.yaml
 
-It reports the first mistake with its line, or the name of the experiment, and runs nothing in the file.
+It reports the first mistake with its line, or the name of the experiment, and runs nothing in the
+file.
 """
 
 import os
@@ -38,20 +42,29 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     lines: dict[Any, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise UserError(f"line {key.start_mark.line + 1}: a key must be a word, not a list or a mapping")
+            raise UserError(
+                f"line {key.start_mark.line + 1}: a key must be a word, not a list or a mapping"
+            )
         line = key.start_mark.line + 1
         if key.value in lines:
-            raise UserError(f"line {line}: duplicate key {key.value}, first on line {lines[key.value]}; keep one")
+            raise UserError(
+                f"line {line}: duplicate key {key.value}, first on line {lines[key.value]}; keep "
+                f"one"
+            )
         lines[key.value] = line
     loader.flatten_mapping(node)
-    return {loader.construct_object(key): loader.construct_object(value, deep=True) for key, value in node.value}
+    return {
+        loader.construct_object(key): loader.construct_object(value, deep=True)
+        for key, value in node.value
+    }
 
 
 def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
     """A whole number; not 0100, which YAML reads as 64, or 1:30, which it reads as 90."""
     if re.fullmatch(r"[-+]?0[0-9_]+|.*:.*", node.value):
         raise UserError(
-            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number; write decimal digits"
+            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number; write "
+            f"decimal digits"
         )
     return loader.construct_yaml_int(node)
 
@@ -61,7 +74,8 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a configuration file and of those that it extends; a `UserError` names file and line of what is wrong."""
+    """The values of a configuration file and of those that it extends; a `UserError` names file and
+    line of what is wrong."""
     return whole(_plain(path), path)
 
 
@@ -75,7 +89,8 @@ def whole(values: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def places(path: Path) -> dict[str, str]:
-    """Where each key of a configuration is, as `line 3` of the file itself, or `config.yaml, line 3`: for error messages."""
+    """Where each key of a configuration is, as `line 3` of the file itself, or
+    `config.yaml, line 3`: for error messages."""
     found: dict[str, str] = {}
     for file, _ in reversed(_extended(_plain(path), path)):
         where = "" if file == path else f"{file}, "
@@ -84,7 +99,8 @@ def places(path: Path) -> dict[str, str]:
 
 
 def _keys(file: Path) -> Iterator[tuple[str, int]]:
-    """The keys of a file with their lines; none where there is no file, as for the configuration of a module."""
+    """The keys of a file with their lines; none where there is no file, as for the configuration of
+    a module."""
     if file.is_file():
         yield from _lines(yaml.compose(file.read_text(encoding="utf-8-sig"), _Loader), ())
 
@@ -101,7 +117,9 @@ def _extended(values: dict[str, Any], path: Path) -> list[tuple[Path, dict[str, 
     while "extends" in (values := chain[-1][1]):
         file, name = chain[-1][0], values["extends"]
         if not values.get("experiment"):
-            raise UserError(f"{file}: experiment: required key is missing; {name} has its own folder of results")
+            raise UserError(
+                f"{file}: experiment: required key is missing; {name} has its own folder of results"
+            )
         other = Path(os.path.normpath(file.parent / str(name)))
         wrong = None
         if not isinstance(name, str):
@@ -124,7 +142,11 @@ def _merged(base: dict[str, Any], values: dict[str, Any], *place: str) -> dict[s
         before = base.get(key)
         if value is None and key in base:
             merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(before, dict) and value.get("kind") in (None, before.get("kind")):
+        elif (
+            isinstance(value, dict)
+            and isinstance(before, dict)
+            and value.get("kind") in (None, before.get("kind"))
+        ):
             merged[key] = _merged(before, value, *place, key)
         else:
             merged[key] = value
@@ -143,7 +165,9 @@ def _plain(path: Path) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}: line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
+        raise UserError(
+            f"{path}: line {line}: not UTF-8 ({error.reason}); save the file as UTF-8"
+        ) from None
     try:
         values = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except UserError as error:
@@ -160,7 +184,9 @@ def _plain(path: Path) -> dict[str, Any]:
         kind = "nothing" if values is None else f"a {type(values).__name__}"
         raise UserError(f"{path}: holds {kind}; it must hold keys with values, as config.yaml does")
     if "__use_yte__" in values:
-        raise UserError(f"{path}: __use_yte__ makes Snakemake run Python code; write the values themselves")
+        raise UserError(
+            f"{path}: __use_yte__ makes Snakemake run Python code; write the values themselves"
+        )
     return values
 
 

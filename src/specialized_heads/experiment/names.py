@@ -2,11 +2,10 @@
 
 The name is the part of a path before the seed. Only this module writes and parses it:
 
-baseline
-checkpoint/update500             the baseline after 500 updates
-pruned/encoder_lambda0.01        kind, scope and target, which is a λ ...
-scratch/all_heads12              ... or a number of heads
-cut/relevance_encoder_heads6     kind, criterion, scope and target of the pruned model that has as many heads
+baseline checkpoint/update500             the baseline after 500 updates pruned/encoder_lambda0.01
+kind, scope and target, which is a λ ... scratch/all_heads12              ... or a number of heads
+cut/relevance_encoder_heads6     kind, criterion, scope and target of the pruned model that has as
+many heads
 """
 
 import hashlib
@@ -18,20 +17,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:  # configurations use the names
     from specialized_heads.experiment.configuration import Experiment
 
-# Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised: controls, from random
-# initialisation, in one decay of the learning rate; continued, continued_count and continued_regularised: the same in two
-# decays, trained as the baseline and then as pruning trains; cut: the baseline without the heads that a criterion leaves out;
+# Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised:
+# controls, from random initialisation, in one decay of the learning rate; continued,
+# continued_count and continued_regularised: the same in two decays, trained as the baseline and
+# then as pruning trains; cut: the baseline without the heads that a criterion leaves out;
 # finetuned: the same, trained further.
 CONTINUED = {
     "continued": "scratch",
     "continued_count": "count",
     "continued_regularised": "regularised",
 }  # by first part
-CONTROLS = ("scratch", "continued", "count", "continued_count", "regularised", "continued_regularised")  # of pruning
+# of pruning
+CONTROLS = (
+    "scratch",
+    "continued",
+    "count",
+    "continued_count",
+    "regularised",
+    "continued_regularised",
+)
 KINDS = ("baseline", "checkpoint", "pruned", *CONTROLS, "cut", "finetuned")
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
-SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
+# of pruning: encoder heads with the decoder frozen, or heads of all three attention types
+SCOPES = ("encoder", "all")
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
 TARGET = r"lambda[0-9.e+-]+|heads\d+"
@@ -41,7 +50,8 @@ MODEL = rf"baseline|checkpoint/update\d+|[a-z_]+/({CRITERION}_)?({SCOPE})_({TARG
 
 @dataclass(frozen=True)
 class Target:
-    """What pruning aims at: exactly one of a λ (per head, in nats per target token) and a number of heads."""
+    """What pruning aims at: exactly one of a λ (per head, in nats per target token) and a number of
+    heads."""
 
     lam: float | None = None
     heads: int | None = None
@@ -69,7 +79,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Name:
-    """The name of a model, taken apart. `update` is set for checkpoints alone, scope and target for all pruned models."""
+    """The name of a model, taken apart. `update` is set for checkpoints alone, scope and target for
+    all pruned models."""
 
     kind: str
     scope: str = ""
@@ -82,13 +93,16 @@ class Name:
             return f"{self.kind}/update{self.update}"
         if not self.scope:
             return self.kind
-        return f"{self.kind}/" + "_".join(filter(None, [self.criterion, self.scope, str(self.target)]))
+        return f"{self.kind}/" + "_".join(
+            filter(None, [self.criterion, self.scope, str(self.target)])
+        )
 
     def own_seed(self, seed: int) -> int:
-        """Seed of this model's order of the text, dropout, gate noise and, if it is trained from scratch, initial weights.
+        """Seed of this model's order of the text, dropout, gate noise and, if it is trained from
+        scratch, initial weights.
 
-        It depends on all of the name, so that models of one baseline are independent draws: with the same order and noise,
-        two λ would agree in the heads that they keep for that reason too.
+        It depends on all of the name, so that models of one baseline are independent draws: with
+        the same order and noise, two λ would agree in the heads that they keep for that reason too.
         """
         return int.from_bytes(hashlib.sha256(f"{self}/seed{seed}".encode()).digest()[:4])
 
@@ -137,7 +151,9 @@ def tasks(experiment: "Experiment") -> list[str]:
     return list(experiment.tasks)
 
 
-def models(experiment: "Experiment", corpus: str, *kinds: str, scopes: Iterable[str] = SCOPES) -> list[str]:
+def models(
+    experiment: "Experiment", corpus: str, *kinds: str, scopes: Iterable[str] = SCOPES
+) -> list[str]:
     """Names of the models of a corpus or task, in the order of `kinds` and of the configuration."""
     if corpus in experiment.tasks:
         kinds = tuple(kind for kind in kinds if kind in OF_TASKS)
@@ -161,14 +177,25 @@ def models(experiment: "Experiment", corpus: str, *kinds: str, scopes: Iterable[
                     if target.prunes
                 ]
             case "pruned":
-                names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]
+                names += [
+                    Name(kind, scope, target)
+                    for scope in scopes
+                    for target in pruning.targets(scope)
+                ]
             case _ if kind in ("scratch", *pruning.controls):
-                names += [Name(kind, scope, target) for scope in scopes for target in pruning.retrained(scope)]
+                names += [
+                    Name(kind, scope, target)
+                    for scope in scopes
+                    for target in pruning.retrained(scope)
+                ]
     return [str(name) for name in names]
 
 
-def runs(experiment: "Experiment", names: Iterable[str], *kinds: str, seeds: Iterable[int] | None = None) -> list[Run]:
-    """The models of these kinds and corpora, one per seed; `seeds`: those of the experiment unless given."""
+def runs(
+    experiment: "Experiment", names: Iterable[str], *kinds: str, seeds: Iterable[int] | None = None
+) -> list[Run]:
+    """The models of these kinds and corpora, one per seed; `seeds`: those of the experiment unless
+    given."""
     return [
         Run(corpus, model, seed)
         for corpus in names
@@ -188,15 +215,22 @@ def emerging(experiment: "Experiment") -> list[Run]:
 
 
 def viewed(experiment: "Experiment") -> list[Run]:
-    """The models with a page in the viewer: baselines and pruned models of the first seed, where sentences are wanted."""
-    shown = [name for name in corpora(experiment) if experiment.for_corpus(name).heads.viewer_sentences]
+    """The models with a page in the viewer: baselines and pruned models of the first seed, where
+    sentences are wanted."""
+    shown = [
+        name for name in corpora(experiment) if experiment.for_corpus(name).heads.viewer_sentences
+    ]
     return runs(experiment, shown, "baseline", "pruned", seeds=experiment.seeds[:1])
 
 
 def paths(experiment: "Experiment", pattern: str, items: Iterable[Run | str]) -> list[str]:
-    """One file per item, a run or the name of a corpus, which stands for its baseline with the first seed.
+    """One file per item, a run or the name of a corpus, which stands for its baseline with the
+    first seed.
 
     `pattern`: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
     """
-    whole = [Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item for item in items]
+    whole = [
+        Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item
+        for item in items
+    ]
     return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]

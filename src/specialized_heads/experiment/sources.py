@@ -1,8 +1,9 @@
-"""Sources of parallel text: the kinds of `source` in the configuration, the keys of each, and the files that it is read from.
+"""Sources of parallel text: the kinds of `source` in the configuration, the keys of each, and the
+files that it is read from.
 
-A function in `corpus/readers` reads these files into blocks of pairs. Files that are published are rows of
-`resources/datasets.csv`, with their addresses and licences; those without an address are placed by hand in the folder of
-downloads.
+A function in `corpus/readers` reads these files into blocks of pairs. Files that are published are
+rows of `resources/datasets.csv`, with their addresses and licences; those without an address are
+placed by hand in the folder of downloads.
 """
 
 import csv
@@ -28,7 +29,10 @@ LIMIT = "maximum number of pairs, drawn at random but the same in every run; nul
 
 def _file_path(path: str) -> str:
     if not path or set("{}\0") & set(path):
-        raise ValueError("a path must not be empty or contain braces (of Snakemake); rename the file, or link to it")
+        raise ValueError(
+            "a path must not be empty or contain braces (of Snakemake); rename the file, or link "
+            "to it"
+        )
     if path.startswith("~"):
         raise ValueError("~ is not expanded here; write the whole path")
     return path
@@ -40,7 +44,9 @@ FilePath = Annotated[str, AfterValidator(_file_path)]
 def _on_one_line(title: str) -> str:
     """Collapse white space, so that the title fits on one line of a figure or a table."""
     title = " ".join(title.split())
-    if not any(map(str.isprintable, title)) or any(unicodedata.category(letter) == "Cc" for letter in title):
+    if not any(map(str.isprintable, title)) or any(
+        unicodedata.category(letter) == "Cc" for letter in title
+    ):
         raise ValueError(f"{title!r} cannot be shown; use visible characters")
     return title
 
@@ -61,12 +67,14 @@ Distinct = Annotated[list[Item], AfterValidator(_distinct)]
 
 @dataclass(frozen=True)
 class Dataset:
-    """A row of `resources/datasets.csv`. Sizes are in bytes, hashes are SHA-256; None: unknown, so recorded and not checked.
+    """A row of `resources/datasets.csv`. Sizes are in bytes, hashes are SHA-256; None: unknown, so
+    recorded and not checked.
 
-    A file may hold several datasets (the news test sets of many years, or the language pairs of Europarl). `name` is used in
-    configurations; `file` is the path below the folder of downloads; `member` tells what to read in the file, see
-    `corpus/readers/wmt.py`. The languages are empty if the dataset exists in the pair of any corpus. Braces are filled in with
-    the corpus, the version, the language or the pair of languages; in OPUS a pair is in alphabetical order.
+    A file may hold several datasets (the news test sets of many years, or the language pairs of
+    Europarl). `name` is used in configurations; `file` is the path below the folder of downloads;
+    `member` tells what to read in the file, see `corpus/readers/wmt.py`. The languages are empty if
+    the dataset exists in the pair of any corpus. Braces are filled in with the corpus, the version,
+    the language or the pair of languages; in OPUS a pair is in alphabetical order.
     """
 
     name: str
@@ -97,7 +105,11 @@ def known() -> dict[str, Dataset]:
     """All rows of the table by name."""
     with open(TABLE, encoding="utf-8", newline="") as stream:
         rows = [
-            row | {"bytes": int(row["bytes"]) if row["bytes"] else None, "sha256": row["sha256"] or None}
+            row
+            | {
+                "bytes": int(row["bytes"]) if row["bytes"] else None,
+                "sha256": row["sha256"] or None,
+            }
             for row in csv.DictReader(stream, restval="")
         ]
     return {row["name"]: Dataset(**row) for row in rows}
@@ -108,13 +120,17 @@ def named(name: str) -> Dataset:
     choices = [dataset.name for dataset in known().values() if dataset.kind == "wmt"]
     if name not in choices:
         near = difflib.get_close_matches(name, choices, n=1, cutoff=0.0)[0]
-        raise UserError(f"unknown wmt dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all")
+        raise UserError(
+            f"unknown wmt dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all"
+        )
     return known()[name]
 
 
 def glue_files(task: str) -> list[Dataset]:
     """The files of a GLUE task: one archive, or the training and the test set of MRPC."""
-    return [dataset for dataset in known().values() if dataset.kind == "glue" and dataset.member == task]
+    return [
+        dataset for dataset in known().values() if dataset.kind == "glue" and dataset.member == task
+    ]
 
 
 def name_of_pair(languages: tuple[str, str]) -> str:
@@ -123,17 +139,20 @@ def name_of_pair(languages: tuple[str, str]) -> str:
 
 
 class TextSource(Section):
-    """A kind of source: its keys, which files it is read from, and the function in `corpus/readers` that reads them."""
+    """A kind of source: its keys, which files it is read from, and the function in `corpus/readers`
+    that reads them."""
 
     reader: ClassVar[str]  # module.function
     kind: str
 
     def files(self, resources: str) -> list[str]:
-        """The files that are there already, in the order that its reader expects; embedded corpora are in `resources`."""
+        """The files that are there already, in the order that its reader expects; embedded corpora
+        are in `resources`."""
         return []
 
     def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
-        """The files that are fetched, or placed by hand in the folder of downloads, in that order; a kind has these or `files`.
+        """The files that are fetched, or placed by hand in the folder of downloads, in that order;
+        a kind has these or `files`.
 
         An unknown dataset, or one in languages other than the corpus's, is a `UserError`.
         """
@@ -166,7 +185,8 @@ class Local(TextSource):
     kind: Literal["local"]
     path: FilePath | None = Field(
         None,
-        description="TSV (source TAB target, optionally TAB document), plain or .gz, .xz; relative to the working directory",
+        description="TSV (source TAB target, optionally TAB document), plain or .gz, .xz; relative "
+        "to the working directory",
     )
     columns: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [1, 2, 3],
@@ -174,14 +194,21 @@ class Local(TextSource):
         max_length=3,
         description="of TSV files, from 1: source, target and, for group_by, document",
     )
-    source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
+    source_path: FilePath | None = Field(
+        None, description="instead of path: source sentences, one per line"
+    )
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
-    dev: FilePath | None = Field(None, description="your development set, in the same format; null: held out")
+    dev: FilePath | None = Field(
+        None, description="your development set, in the same format; null: held out"
+    )
     test: FilePath | None = Field(None, description="your test set, in the same format")
-    analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
+    analysis: FilePath | None = Field(
+        None, description="your analysis set, in the same format; targets are optional"
+    )
     group_by: Unit = Field(
         "sentence",
-        description="unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)",
+        description="unit that is never divided between splits: 'document', or 'sentence' (all "
+        "pairs linked by equal sentences)",
     )
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
@@ -193,15 +220,23 @@ class Local(TextSource):
         # Not whether columns were set: a stage gets all keys, also those left at their defaults.
         others = self.columns != type(self).model_fields["columns"].default
         if others and not (self.path or self.dev or self.test or self.analysis):
-            raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
+            raise ValueError(
+                "columns are those of TSV files; exchange source_path and target_path to swap "
+                "languages"
+            )
         if len(set(self.by_key().values())) < len(self.by_key()):
             raise ValueError(
-                "the same file is named twice; training text and each held-out set need files of their own"
+                "the same file is named twice; training text and each held-out set need files of "
+                "their own"
             )
         if self.group_by == "document" and self.path is None:
-            raise ValueError("group_by document needs path: files of sentences have no column of documents")
+            raise ValueError(
+                "group_by document needs path: files of sentences have no column of documents"
+            )
         if self.group_by == "document" and len(self.columns) < 3:
-            raise ValueError("group_by document needs a third number in columns, that of the document")
+            raise ValueError(
+                "group_by document needs a third number in columns, that of the document"
+            )
         return self
 
     def files(self, resources: str) -> list[str]:
@@ -214,20 +249,28 @@ class Local(TextSource):
 
 
 class Opus(TextSource):
-    """A corpus of the OPUS collection, in Moses format (two aligned plain-text files in a zip archive)."""
+    """A corpus of the OPUS collection, in Moses format (two aligned plain-text files in a zip
+    archive)."""
 
     reader = "opus.read_moses"
     kind: Literal["opus"]
-    corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
+    corpus: str = Field(
+        pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary"
+    )
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
-        return [known()["opus"].filled(corpus=self.corpus, version=self.version, pair=name_of_pair(languages))]
+        return [
+            known()["opus"].filled(
+                corpus=self.corpus, version=self.version, pair=name_of_pair(languages)
+            )
+        ]
 
 
 class OpenSubtitles(TextSource):
-    """OpenSubtitles v2018 from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
+    """OpenSubtitles v2018 from OPUS, as XML with time overlaps of the aligned subtitles
+    (appendix B.1)."""
 
     reader = "opus.read_opensubtitles"
     kind: Literal["opensubtitles"]
@@ -244,12 +287,17 @@ class Wmt(TextSource):
 
     reader = "wmt.read_wmt"
     kind: Literal["wmt"]
-    train: Distinct[str] = Field(min_length=1, description="names of datasets in resources/datasets.csv")
-    dev: Distinct[str] = Field(min_length=1, description="newstest sets in resources/datasets.csv, for development")
+    train: Distinct[str] = Field(
+        min_length=1, description="names of datasets in resources/datasets.csv"
+    )
+    dev: Distinct[str] = Field(
+        min_length=1, description="newstest sets in resources/datasets.csv, for development"
+    )
     test: Distinct[str] = Field(min_length=1, description="newstest sets for BLEU")
     analysis: Distinct[str] = Field(
         [],
-        description="datasets from whose source side 50,000 analysis sentences are drawn (section 5.2), never used for "
+        description="datasets from whose source side 50,000 analysis sentences are drawn (section "
+        "5.2), never used for "
         "training; empty: held out from train",
     )
     limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
@@ -264,17 +312,26 @@ class Wmt(TextSource):
         """One entry per file; the names and citations of the datasets in a file are joined."""
         of_pair = [(named(name), set(languages)) for name in (*self.train, *self.dev, *self.test)]
         files: dict[str, list[Dataset]] = {}
-        for dataset, wanted in (*of_pair, *((named(name), {languages[0]}) for name in self.analysis)):
+        for dataset, wanted in (
+            *of_pair,
+            *((named(name), {languages[0]}) for name in self.analysis),
+        ):
             if dataset.source_language and not wanted <= dataset.languages:
                 raise UserError(
-                    f"dataset {dataset.name} is {'-'.join(sorted(dataset.languages))}, but the corpus needs "
-                    f"{'-'.join(sorted(wanted))}; choose one of its languages from resources/datasets.csv"
+                    f"dataset {dataset.name} is {'-'.join(sorted(dataset.languages))}, but the "
+                    f"corpus needs "
+                    f"{'-'.join(sorted(wanted))}; choose one of its languages from "
+                    f"resources/datasets.csv"
                 )
             files.setdefault(dataset.file, []).append(dataset)
         joined = {"name": ", ", "citation": "; "}
         return [
             replace(
-                own[0], **{key: mark.join(dict.fromkeys(getattr(d, key) for d in own)) for key, mark in joined.items()}
+                own[0],
+                **{
+                    key: mark.join(dict.fromkeys(getattr(d, key) for d in own))
+                    for key, mark in joined.items()
+                },
             )
             for own in files.values()
         ]

@@ -1,12 +1,13 @@
-"""What a job depends on beside its files: the code of its stage, and its settings, which follow from the configuration.
+"""What a job depends on beside its files: the code of its stage, and its settings, which follow
+from the configuration.
 
-Settings are exactly what affects results. Their keys are the fields of the class of settings in the stage's module. A key that is
-one of the configuration, of the corpus or of the job (a wildcard of its paths) has this value, and nothing else has to name it.
-The functions here compute the others, and those that differ from the configuration; they take the experiment and the wildcards by
-name.
+Settings are exactly what affects results. Their keys are the fields of the class of settings in the
+stage's module. A key that is one of the configuration, of the corpus or of the job (a wildcard of
+its paths) has this value, and nothing else has to name it. The functions here compute the others,
+and those that differ from the configuration; they take the experiment and the wildcards by name.
 
-Modules of stages are not imported, but read: they need torch, which takes seconds to load and is missing where Snakemake runs
-alone.
+Modules of stages are not imported, but read: they need torch, which takes seconds to load and is
+missing where Snakemake runs alone.
 """
 
 import ast
@@ -31,14 +32,15 @@ from specialized_heads.stage import file_hash
 Settings = dict[str, Any]
 JSON = TypeAdapter(Settings)
 PACKAGE = Path(specialized_heads.__file__).parent
-# Results depend on the configuration through the settings of their stages alone: an edit of the modules that define its keys
-# changes nothing.
+# Results depend on the configuration through the settings of their stages alone: an edit of the
+# modules that define its keys changes nothing.
 CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", "sections.py")]
 
 
 @cache
 def code(*modules: str, data: tuple[str, ...] = ()) -> str:
-    """SHA-256 of the names and contents of all source files of a stage's modules, such as `pruning.prune`.
+    """SHA-256 of the names and contents of all source files of a stage's modules, such as
+    `pruning.prune`.
 
     `data`: names of other files that it reads, beside the first module.
     """
@@ -51,14 +53,19 @@ def code(*modules: str, data: tuple[str, ...] = ()) -> str:
 
 
 def files_of(module: str) -> list[Path]:
-    """The source files that a module (`pruning.prune`) consists of, found by following its imports."""
+    """The source files that a module (`pruning.prune`) consists of, found by following its
+    imports."""
     found: set[Path] = set()
     waiting = [module]
     while waiting:
         file = _file(waiting.pop())
         if file not in found and file not in CONFIGURATION and file.exists():
             found.add(file)
-            waiting += [part for source, name, _ in _imports(file) for part in (source, f"{source}.{name}".strip("."))]
+            waiting += [
+                part
+                for source, name, _ in _imports(file)
+                for part in (source, f"{source}.{name}".strip("."))
+            ]
     if not found:
         raise ValueError(f"there is no module {module}")
     return sorted(found)
@@ -76,10 +83,20 @@ def _body(file: Path) -> list[ast.stmt]:
 
 @cache
 def _imports(file: Path) -> list[tuple[str, str, str]]:
-    """What a source file imports of the package: a module below the package's folder, a name in it, and the name here."""
-    nodes = [node for statement in _body(file) for node in ast.walk(statement) if isinstance(node, ast.ImportFrom)]
+    """What a source file imports of the package: a module below the package's folder, a name in it,
+    and the name here."""
+    nodes = [
+        node
+        for statement in _body(file)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.ImportFrom)
+    ]
     return [
-        (str(node.module).removeprefix(PACKAGE.name).removeprefix("."), alias.name, alias.asname or alias.name)
+        (
+            str(node.module).removeprefix(PACKAGE.name).removeprefix("."),
+            alias.name,
+            alias.asname or alias.name,
+        )
         for node in nodes
         if (node.module or "").partition(".")[0] == PACKAGE.name
         for alias in node.names
@@ -87,29 +104,47 @@ def _imports(file: Path) -> list[tuple[str, str, str]]:
 
 
 def keys_of(stage: str) -> list[str]:
-    """The keys of the settings of a stage (`training.train`, `classification.tasks examples`): the fields of their class."""
+    """The keys of the settings of a stage (`training.train`, `classification.tasks examples`): the
+    fields of their class."""
     module, function = [*stage.split(), "main"][:2]
-    (main,) = [node for node in _body(_file(module)) if isinstance(node, ast.FunctionDef) and node.name == function]
-    given = [keyword for call in main.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
+    (main,) = [
+        node
+        for node in _body(_file(module))
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    ]
+    given = [
+        keyword
+        for call in main.decorator_list
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
+    ]
     classes = [ast.unparse(keyword.value) for keyword in given if keyword.arg == "settings"]
     return [field for name in classes for field in _fields(module, name)]
 
 
 def _fields(module: str, name: str) -> list[str]:
-    """The fields of a class that a module of the package defines or imports, those of its bases included."""
+    """The fields of a class that a module of the package defines or imports, those of its bases
+    included."""
     for node in _body(_file(module)):
         if isinstance(node, ast.ClassDef) and node.name == name:
-            inherited = [field for base in node.bases for field in _fields(module, ast.unparse(base))]
-            return inherited + [ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)]
+            inherited = [
+                field for base in node.bases for field in _fields(module, ast.unparse(base))
+            ]
+            return inherited + [
+                ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)
+            ]
     first, _, rest = name.partition(".")  # `Parser`, or `scores.ScoreSettings`
     for source, theirs, ours in _imports(_file(module)):
         if ours == first:
-            return _fields(f"{source}.{theirs}".strip("."), rest) if rest else _fields(source, theirs)
+            return (
+                _fields(f"{source}.{theirs}".strip("."), rest) if rest else _fields(source, theirs)
+            )
     return []
 
 
 def settings(stage: str, compute: Callable[..., Settings] | None = None) -> Callable[..., Settings]:
-    """A function that returns the settings of a job of a stage; `compute` returns those that have no value of this name."""
+    """A function that returns the settings of a job of a stage; `compute` returns those that have
+    no value of this name."""
     keys = keys_of(stage)
 
     def of_job(experiment: Experiment, /, **job: Any) -> Settings:
@@ -137,14 +172,18 @@ def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str)
     given = experiment.corpora[corpus].baseline
     assert given
     folder = imported_folder(experiment, corpus, root=root)
-    return {"folder": os.path.relpath(str(folder))} | given.model_dump(include={"source_tag", "target_tag"})
+    return {"folder": os.path.relpath(str(folder))} | given.model_dump(
+        include={"source_tag", "target_tag"}
+    )
 
 
 def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
     return {"update": int(moment)}
 
 
-def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
+def prune(
+    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str
+) -> Settings:
     """Fine-tuning with gates; λ 0 has none, so their settings do not matter to it."""
     aim = Target.parse(target)
     pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(corpus).pruning
@@ -154,9 +193,19 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
 
 
 def finetune(
-    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, target: str, seed: str, **_: str
+    experiment: Experiment,
+    /,
+    *,
+    corpus: str,
+    criterion: str,
+    scope: str,
+    target: str,
+    seed: str,
+    **_: str,
 ) -> Settings:
-    return _fine_tuning(experiment, corpus) | _own_seed("finetuned", scope, target, seed, criterion=criterion)
+    return _fine_tuning(experiment, corpus) | _own_seed(
+        "finetuned", scope, target, seed, criterion=criterion
+    )
 
 
 def _fine_tuning(experiment: Experiment, corpus: str) -> Settings:
@@ -167,14 +216,25 @@ def _fine_tuning(experiment: Experiment, corpus: str) -> Settings:
 
 
 def from_scratch(
-    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, evenly: bool = False, **_: str
+    experiment: Experiment,
+    /,
+    *,
+    corpus: str,
+    scope: str,
+    target: str,
+    seed: str,
+    evenly: bool = False,
+    **_: str,
 ) -> Settings:
-    """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
+    """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads
+    spread over the layers."""
     training = experiment.for_corpus(corpus).retraining()
     return {"training": training} | _own_seed("count" if evenly else "scratch", scope, target, seed)
 
 
-def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
+def regularised(
+    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str
+) -> Settings:
     """The gates and the penalty of pruning in a training from scratch."""
     gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
     training = _logged(experiment.for_corpus(corpus).retraining())
@@ -182,16 +242,28 @@ def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: s
 
 
 def continued(
-    experiment: Experiment, /, *, corpus: str, control: str, scope: str, target: str, seed: str, **_: str
+    experiment: Experiment,
+    /,
+    *,
+    corpus: str,
+    control: str,
+    scope: str,
+    target: str,
+    seed: str,
+    **_: str,
 ) -> Settings:
-    """The training of a control after its first part, which took `before` updates: that of pruning, without gates."""
+    """The training of a control after its first part, which took `before` updates: that of pruning,
+    without gates."""
     before = {"before": experiment.for_corpus(corpus).retraining().updates}
     return _fine_tuning(experiment, corpus) | _own_seed(control, scope, target, seed) | before
 
 
 def _logged(training: Training) -> Training:
-    """A training whose log shows how gates move: at least twenty lines, if there are as many updates."""
-    return training.model_copy(update={"log_every": min(training.log_every, max(1, training.updates // 20))})
+    """A training whose log shows how gates move: at least twenty lines, if there are as many
+    updates."""
+    return training.model_copy(
+        update={"log_every": min(training.log_every, max(1, training.updates // 20))}
+    )
 
 
 def _own_seed(kind: str, scope: str, target: str, seed: str, *, criterion: str = "") -> Settings:
@@ -201,7 +273,9 @@ def _own_seed(kind: str, scope: str, target: str, seed: str, *, criterion: str =
 
 def cut(experiment: Experiment, /, *, corpus: str, criterion: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    draws = {"draws": experiment.for_corpus(corpus).comparison.draws} if criterion == "random" else {}
+    draws = (
+        {"draws": experiment.for_corpus(corpus).comparison.draws} if criterion == "random" else {}
+    )
     return {"column": columns.get(criterion, criterion)} | draws
 
 
@@ -228,7 +302,8 @@ def relations(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 def relevance(experiment: Experiment, /, *, corpus: str, model: str, **_: str) -> Settings:
-    """By the first rule and, for the table that compares them on the baselines, by all others there."""
+    """By the first rule and, for the table that compares them on the baselines, by all others
+    there."""
     heads = experiment.for_corpus(corpus).heads
     rules = heads.relevance_rules if model == "baseline" else heads.relevance_rules[:1]
     return {"rules": rules, "predictions": heads.relevance_predictions}
@@ -250,7 +325,11 @@ def view(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 def view_index(experiment: Experiment, /, **_: str) -> Settings:
     entries = [
-        {"title": experiment.corpora[corpus].title, "model": model, "page": f"{corpus}/{model}/seed{seed}.html"}
+        {
+            "title": experiment.corpora[corpus].title,
+            "model": model,
+            "page": f"{corpus}/{model}/seed{seed}.html",
+        }
         for corpus, model, seed in viewed(experiment)
     ]
     return {"entries": entries}
@@ -269,8 +348,14 @@ def vocabulary(experiment: Experiment, /, **_: str) -> Settings:
 def pretrain(experiment: Experiment, /, **_: str) -> Settings:
     """One model is pre-trained for all seeds, with the first."""
     bert = bert_of(experiment)
-    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"}) | {"dropout": DROPOUT}
-    return sizes | {"training": bert.pretraining, "longest": bert.max_length, "seed": experiment.seeds[0]}
+    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"}) | {
+        "dropout": DROPOUT
+    }
+    return sizes | {
+        "training": bert.pretraining,
+        "longest": bert.max_length,
+        "seed": experiment.seeds[0],
+    }
 
 
 def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
@@ -289,7 +374,11 @@ def task_tokens(experiment: Experiment, /, **_: str) -> Settings:
 def classifier(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     """Fine-tuning of the pre-trained model, with the updates whose weights are kept."""
     moments = sorted(experiment.for_corpus(corpus).ablation.moments)
-    return {"labels": len(experiment.tasks[corpus].source.labels), "dropout": DROPOUT, "moments": moments}
+    return {
+        "labels": len(experiment.tasks[corpus].source.labels),
+        "dropout": DROPOUT,
+        "moments": moments,
+    }
 
 
 def task_score(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:

@@ -1,8 +1,8 @@
 """Stage: all measurements of the heads of one model, one row per head (sections 4 and 5).
 
-Relevance comes from the relevance stage, on the development set; everything else from attention maps on the analysis set. The
-functions of section 5 are those of encoder heads; of these, decoder and cross-attention heads only have a position. docs/heads.md
-describes every column.
+Relevance comes from the relevance stage, on the development set; everything else from attention
+maps on the analysis set. The functions of section 5 are those of encoder heads; of these, decoder
+and cross-attention heads only have a position. docs/heads.md describes every column.
 """
 
 from pathlib import Path
@@ -38,7 +38,14 @@ from specialized_heads.tables import HEAD, read_columns, read_table, write_table
 def table_schema(relations: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    measured = ("relevance", "relevance_error", "confidence", "entropy", "output_norm", "eos_weight")
+    measured = (
+        "relevance",
+        "relevance_error",
+        "confidence",
+        "entropy",
+        "output_norm",
+        "eos_weight",
+    )
     columns += [(name, pa.float64()) for name in measured]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
@@ -47,12 +54,15 @@ def table_schema(relations: list[str]) -> pa.Schema:
         columns += [(f"{relation}_arcs", pa.int64())]
         columns += [(name + ending, pa.float64()) for name in names for ending in ENDINGS]
     columns += [(name, pa.float64()) for function in OF_TOKENS for name in function.columns]
-    columns += [(name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")]
+    columns += [
+        (name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")
+    ]
     return pa.schema(columns)
 
 
 def read_relevance(path: Path) -> dict[tuple[str, int, int], tuple[float, float]]:
-    """Read a table of the relevance stage: by the first rule, the relevance of each (type, layer, head) and its error."""
+    """Read a table of the relevance stage: by the first rule, the relevance of each (type, layer,
+    head) and its error."""
     table = read_table(path)
     rule = next(name for name in table.column_names if name not in HEAD)
     columns = (table[name].to_pylist() for name in (*HEAD, rule, f"{rule}_error"))
@@ -71,7 +81,8 @@ def head_rows(
     syntax = syntactic_columns(counted, relations, seed=seed)
     names = score_names(relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
-    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}  # the decoder sees no next token
+    # the decoder sees no next token
+    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}
     rows = []
     for kind, of_type in counted.types.items():
         means, (possible, chance) = of_type.means(), of_type.visible
@@ -86,30 +97,48 @@ def head_rows(
                 row["positional_chance"] = share_at(kind, place.offset, chance, possible)
             if kind != "cross":
                 row["positional_share_raw"] = place.share_raw
-            row |= {f"share_{offset:+d}": share_at(kind, offset, counts, possible) for offset in neighbours[kind]}
+            row |= {
+                f"share_{offset:+d}": share_at(kind, offset, counts, possible)
+                for offset in neighbours[kind]
+            }
             margins = {}
             if kind == "encoder":
-                row |= syntax[number] | {column: shares[number] for column, shares in counted.shares.items()}
+                row |= syntax[number] | {
+                    column: shares[number] for column, shares in counted.shares.items()
+                }
                 margins = {name: row[f"{name}_margin"] for name in names.flat}
             row["functions"], syntactic = functions_of(kind, place, margins=margins, shares=row)
             if kind == "encoder":
-                # On other sentences too the head would beat the fixed offset; not corrected for the number of heads.
-                certain = [name for name in syntactic if name in enough and row[f"{name}_margin_low"] > 0]
+                # On other sentences too the head would beat the fixed offset; not corrected for the
+                # number of heads.
+                certain = [
+                    name for name in syntactic if name in enough and row[f"{name}_margin_low"] > 0
+                ]
                 row |= {"relations": syntactic, "relations_certain": certain}
             rows.append(row)
     return rows
 
 
-def syntactic_columns(counted: Counted, relations: list[str], *, seed: int) -> list[dict[str, float]]:
+def syntactic_columns(
+    counted: Counted, relations: list[str], *, seed: int
+) -> list[dict[str, float]]:
     """The columns of section 5.2, one dictionary per encoder head."""
     heads = counted.hits.shape[1]
     if not heads:  # all encoder heads are pruned
         return []
     scores = bootstrap_intervals(counted.hits, counted.fixed, counted.arcs, seed=seed)
     names = score_names(relations)
-    arcs = {f"{relation}_arcs": int(number) for relation, number in zip(relations, counted.arcs.sum(0)[:, 0])}
+    arcs = {
+        f"{relation}_arcs": int(number)
+        for relation, number in zip(relations, counted.arcs.sum(0)[:, 0])
+    }
     return [
-        arcs | {name + end: float(x) for end in scores for name, x in zip(names.flat, scores[end][head].flat)}
+        arcs
+        | {
+            name + end: float(x)
+            for end in scores
+            for name, x in zip(names.flat, scores[end][head].flat)
+        }
         for head in range(heads)
     ]
 
@@ -127,7 +156,8 @@ INPUTS = ("model", "bpe", "text", "analysis", "train", "parses", "relevance")
 
 @stage.command(*INPUTS, "output", "examples", "report", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write `--output` (one row per head), `--examples` (maps for figure 5) and `--report` (counts behind the table)."""
+    """Write `--output` (one row per head), `--examples` (maps for figure 5) and `--report` (counts
+    behind the table)."""
     model = load_on(files.model, settings.device)
     relevance = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
@@ -139,9 +169,13 @@ def main(files: stage.Files, settings: Settings) -> None:
     relations, cutoff = settings.heads.relations, settings.heads.rare_cutoff
     sentences, left_out = align(parses, texts, bpe, relations, processed=processed, tags=tags)
     if not sentences:
-        raise stage.UserError(f"{files.parses}: no tree can be aligned with {files.text}; parse that text again")
+        raise stage.UserError(
+            f"{files.parses}: no tree can be aligned with {files.text}; parse that text again"
+        )
     fixed = relation_table((sentence.arcs for sentence in sentences.values()), relations)
-    offsets = {(row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()}
+    offsets = {
+        (row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()
+    }
     ranks = frequency_ranks(train.source, vocabulary=bpe.vocab_size())
     pieces = [bpe.id_to_piece(number) for number in range(bpe.vocab_size())]
     counted = measure(model, store, sentences, offsets, ranks=ranks, pieces=pieces, cutoff=cutoff)
@@ -160,12 +194,26 @@ def main(files: stage.Files, settings: Settings) -> None:
         "share_queries": counted.share_queries,
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
-        "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < LEAST_ARCS],
-        "labelled": {kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind) for kind in KINDS},
+        "fewer_than_least_arcs": [
+            relation for relation, number in arcs.items() if number < LEAST_ARCS
+        ],
+        "labelled": {
+            kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind)
+            for kind in KINDS
+        },
     }
     stage.write_json(files.report, report)
-    stage.log.info("%d heads; %d of %d sentences aligned with their parses", len(rows), len(sentences), len(texts))
+    stage.log.info(
+        "%d heads; %d of %d sentences aligned with their parses",
+        len(rows),
+        len(sentences),
+        len(texts),
+    )
     labelled, encoder = report["labelled"]["encoder"], sum(row["type"] == "encoder" for row in rows)
-    reason = "" if labelled or not encoder else "; most likely the model is small or was trained for few updates"
+    reason = (
+        ""
+        if labelled or not encoder
+        else "; most likely the model is small or was trained for few updates"
+    )
     verb = "has" if labelled == 1 else "have"
     stage.log.info("%d of %d encoder heads %s a function%s", labelled, encoder, verb, reason)

@@ -1,7 +1,8 @@
 """Attention maps of all heads, batch by batch, their argmaxes, and the maps that figure 5 shows.
 
-Statistics exclude EOS, on which heads often park their attention (section 4), and tags such as that of a language. The heads of
-one type are stacked over layers, so pruned models with their uneven layers need no special case.
+Statistics exclude EOS, on which heads often park their attention (section 4), and tags such as that
+of a language. The heads of one type are stacked over layers, so pruned models with their uneven
+layers need no special case.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -23,7 +24,8 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
 
-FLOATS = 8_000_000  # about the most in the maps of one type of a batch; the C library clears larger memory at each use
+# about the most in the maps of one type of a batch; the C library clears larger memory at each use
+FLOATS = 8_000_000
 EXAMPLES = 3  # sentences kept for figure 5
 EXAMPLE_TOKENS = range(8, 15)  # their lengths in subwords, so that a map can be read
 
@@ -35,9 +37,11 @@ class Maps:
     sentences: numbers of the sentences in the set (B,).
     source: ids (B, S), tags, EOS and padding included.
     weights: per attention type (B, H, T, S).
-    norms: per type, the norm of what a head adds to the residual stream (B, H, T); see `contributions`.
-    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's start token (the last tag,
-        if there are any) is the first of them; it sees no other and is not a query of self-attention.
+    norms: per type, the norm of what a head adds to the residual stream (B, H, T); see
+    `contributions`.
+    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's
+        start token (the last tag, if there are any) is the first of them; it sees no other and is
+        not a query of self-attention.
     """
 
     sentences: np.ndarray
@@ -49,19 +53,23 @@ class Maps:
 
 
 def head_numbers(model: Transformer, kind: str) -> list[tuple[int, int]]:
-    """(layer, head) of each row of the stacked maps, both from 1, heads by their numbers before pruning."""
+    """(layer, head) of each row of the stacked maps, both from 1, heads by their numbers before
+    pruning."""
     return [(a.layer + 1, head + 1) for a in model.attentions(kind) for head in a.heads]
 
 
 @torch.inference_mode()
 def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000) -> Iterator[Maps]:
-    """Maps of all heads for every sentence of a set, in batches by length, smaller ones for long sentences."""
+    """Maps of all heads for every sentence of a set, in batches by length, smaller ones for long
+    sentences."""
     heads = max(len(head_numbers(model, kind)) for kind in KINDS)
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     batches = [
         part
         for batch in in_order(store, tokens=tokens)
-        for part in np.array_split(batch, min(len(batch), 1 + len(batch) * longest[batch].max() ** 2 * heads // FLOATS))
+        for part in np.array_split(
+            batch, min(len(batch), 1 + len(batch) * longest[batch].max() ** 2 * heads // FLOATS)
+        )
     ]
     for sentences in progress(batches, what="attention maps"):
         batch = make_batch(store, sentences).to(model.device)
@@ -70,8 +78,11 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         special, tags = store.tokens, len(store.tokens.target_tags)
         source = batch.real(batch.source) & (batch.source != special.eos)
         source[:, : len(special.source_tags)] = False
-        # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) has no queries.
-        target = batch.real(batch.target_out) & batch.real(batch.target_out)[:, tags + 1 :].any(1, keepdim=True)
+        # The decoder's input has no EOS. A sentence without a target (analysis text that is not
+        # parallel) has no queries.
+        target = batch.real(batch.target_out) & batch.real(batch.target_out)[:, tags + 1 :].any(
+            1, keepdim=True
+        )
         target[:, :tags] = False
         choosing = target.clone()
         choosing[:, : tags + 1] = False
@@ -81,9 +92,13 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         for kind in KINDS:
             attentions = [a for a in model.attentions(kind) if a.heads]
             layers = [activations[kind, a.layer, "weights"] for a in attentions]
-            weights[kind] = torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
+            weights[kind] = (
+                torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
+            )
             added = [contributions(a, activations[kind, a.layer, "context"]) for a in attentions]
-            norms[kind] = torch.cat(added, dim=1).cpu() if added else torch.zeros(b, 0, sizes[kind][0])
+            norms[kind] = (
+                torch.cat(added, dim=1).cpu() if added else torch.zeros(b, 0, sizes[kind][0])
+            )
         source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
         yield Maps(
             sentences=sentences,
@@ -96,9 +111,11 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
 
 
 def contributions(attention: MultiHeadAttention, context: Tensor) -> Tensor:
-    """The norm of what each head adds to the residual stream, ‖W^O_h context_h‖ (B, H, T), from its context (B, H, T, K)."""
+    """The norm of what each head adds to the residual stream, ‖W^O_h context_h‖ (B, H, T), from its
+    context (B, H, T, K)."""
     parts = attention.output.unflatten(1, (len(attention.heads), attention.head_width))  # (D, H, K)
-    products = torch.einsum("dhk,dhl->hkl", parts, parts)  # ‖Wc‖² = c·WᵀW·c takes K² instead of D·K products
+    # ‖Wc‖² = c·WᵀW·c takes K² instead of D·K products
+    products = torch.einsum("dhk,dhl->hkl", parts, parts)
     return torch.einsum("bhtk,hkl,bhtl->bht", context, products, context).clamp(min=0).sqrt()
 
 
@@ -108,13 +125,20 @@ def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor
     for batch in attention_maps(model, store):
         for row, number in enumerate(batch.sentences.tolist()):
             source, target = len(store.source_ids(number)) + 1, len(store.target_ids(number)) + 1
-            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-            found[number] = {kind: batch.weights[kind][row, :, :t, :s] for kind, (t, s) in sizes.items()}
+            sizes = {
+                "encoder": (source, source),
+                "decoder": (target, target),
+                "cross": (target, source),
+            }
+            found[number] = {
+                kind: batch.weights[kind][row, :, :t, :s] for kind, (t, s) in sizes.items()
+            }
     return [found[number] for number in range(len(store))]
 
 
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
-    """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the first."""
+    """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the
+    first."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)
 
 
@@ -127,16 +151,17 @@ def examples(
     cutoff: int,
     shares: np.ndarray,
 ) -> dict[str, Any]:
-    """Maps for figure 5: the head that attends most to the rarest token, on the first sentences of readable length that have one.
+    """Maps for figure 5: the head that attends most to the rarest token, on the first sentences of
+    readable length that have one.
 
     Args:
         ranks: of the source tokens by frequency (V,); a token of `cutoff` or beyond is rare.
         shares: of the argmaxes of each encoder head on the rarest token (H,).
 
     Returns:
-        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the lowest layer, or why
-        there is no example; `score`, its share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its
-        rarest token.
+        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best
+        of the lowest layer, or why there is no example; `score`, its share; `sentences`, each with
+        `tokens`, `attention` and `rarest`, the position of its rarest token.
     """
     heads = head_numbers(model, "encoder")
     none = {"layer": None, "head": None, "score": None, "sentences": []}
@@ -150,7 +175,11 @@ def examples(
         if len(rarest) == EXAMPLES:
             break
     if not rarest:
-        length = "" if np.isnan(shares).all() else f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
+        length = (
+            ""
+            if np.isnan(shares).all()
+            else f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
+        )
         return none | {"kind": f"no sentence{length} has a token beyond heads.rare_cutoff"}
     passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
     lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
@@ -160,11 +189,19 @@ def examples(
     sentences = [
         {
             "tokens": [bpe.id_to_piece(int(i)) for i in picked.source_ids(number)] + ["</s>"],
-            "attention": [[round(float(weight), 6) for weight in line] for line in attention[number]],
+            "attention": [
+                [round(float(weight), 6) for weight in line] for line in attention[number]
+            ],
             "rarest": place,
         }
         for number, place in enumerate(rarest.values())
     ]
     layer, head = heads[best]
     kind = RARE_WORDS if passed else "best of its layer"
-    return {"layer": layer, "head": head, "kind": kind, "score": float(shares[best]), "sentences": sentences}
+    return {
+        "layer": layer,
+        "head": head,
+        "kind": kind,
+        "score": float(shares[best]),
+        "sentences": sentences,
+    }

@@ -1,10 +1,12 @@
 """Count everything about all heads in one pass over the analysis set (sections 4 and 5).
 
-Each batch of attention maps is dropped once it is counted, so memory grows with the set only by small counts per sentence.
+Each batch of attention maps is dropped once it is counted, so memory grows with the set only by
+small counts per sentence.
 
-Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4). Entropy is that of the whole
-distribution, EOS included: without it the weights do not sum to one. The weight on EOS distinguishes a head that is certain of a
-word from one that parks its attention on EOS.
+Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4).
+Entropy is that of the whole distribution, EOS included: without it the weights do not sum to one.
+The weight on EOS distinguishes a head that is certain of a word from one that parks its attention
+on EOS.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -40,8 +42,13 @@ class OfType:
         self.visible = np.zeros((2, 2 * reach + 1))
 
     def add(self, batch: maps.Maps, best: np.ndarray, *, eos: int) -> None:
-        """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source tokens."""
-        weights, queries, keys = batch.weights[self.kind], batch.queries[self.kind], batch.keys[self.kind]
+        """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source
+        tokens."""
+        weights, queries, keys = (
+            batch.weights[self.kind],
+            batch.queries[self.kind],
+            batch.keys[self.kind],
+        )
         values = {  # (B, H, T)
             "confidence": weights.masked_fill(~keys[:, None, None], 0.0).amax(-1),
             "entropy": torch.special.entr(weights).sum(-1),
@@ -55,7 +62,9 @@ class OfType:
         keys, positioned = keys.numpy(), functions.choosing(self.kind, queries.numpy())
         origin = functions.expected(self.kind, positioned, keys)
         self.offsets += functions.offset_counts(best, origin, positioned, reach=self.reach)
-        self.visible += functions.visible_counts(self.kind, origin, positioned, keys, reach=self.reach)
+        self.visible += functions.visible_counts(
+            self.kind, origin, positioned, keys, reach=self.reach
+        )
 
     def means(self) -> dict[str, np.ndarray]:
         """Means over queries, by column (H,); NaN without queries."""
@@ -67,10 +76,11 @@ class Counted:
     """Counts over the analysis set.
 
     types: by attention type.
-    shares: of argmaxes of encoder heads, by column (H,), see `functions.Function`; NaN where no sentence qualifies.
+    shares: of argmaxes of encoder heads, by column (H,), see `functions.Function`; NaN where no
+    sentence qualifies.
     share_queries: the queries that each function counts, by its score.
-    hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H, R, 2), those that the best
-        fixed offset gets right (N, R, 2), and all (N, R, 2).
+    hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H,
+        R, 2), those that the best fixed offset gets right (N, R, 2), and all (N, R, 2).
     """
 
     types: dict[str, OfType]
@@ -97,7 +107,10 @@ def measure(
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     types = {kind: OfType(kind, len(maps.head_numbers(model, kind)), reach=reach) for kind in KINDS}
-    hits = {each.score: np.zeros((len(each.columns), len(types["encoder"].offsets))) for each in OF_TOKENS}
+    hits = {
+        each.score: np.zeros((len(each.columns), len(types["encoder"].offsets)))
+        for each in OF_TOKENS
+    }
     share_queries = dict.fromkeys(hits, 0)
     arc_counts = []
     for batch in maps.attention_maps(model, store):
@@ -119,4 +132,6 @@ def measure(
         for each in OF_TOKENS
         for column, row in zip(each.columns, hits[each.score], strict=True)
     }
-    return Counted(types, shares, share_queries, *map(np.concatenate, zip(*arc_counts, strict=True)))
+    return Counted(
+        types, shares, share_queries, *map(np.concatenate, zip(*arc_counts, strict=True))
+    )

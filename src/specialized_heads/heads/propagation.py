@@ -1,26 +1,32 @@
-"""Layer-wise relevance propagation through the Transformer (section 4, appendix A; Ding et al. 2017).
+"""Layer-wise relevance propagation through the Transformer (section 4, appendix A; Ding et al.
+2017).
 
-Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides its relevance among the contributions
-that it sums: matrix products, weighted sums of values, residual connections. A neuron z = Σ c_u of relevance R gives its input
-u
+Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides its
+relevance among the contributions that it sums: matrix products, weighted sums of values, residual
+connections. A neuron z = Σ c_u of relevance R gives its input u
 
     R_u = (m c_u + d |c_u|) R,    m and d functions of z and of size = Σ |c_u|,    Σ R_u = R,
 
-so every rule costs at most two matrix products, one with the weights and one with their absolute values.
+so every rule costs at most two matrix products, one with the weights and one with their absolute
+values.
 
-    z_plus      alpha_beta with α = 1: c_u⁺ / Σ c⁺, positive contributions only (Montavon et al. 2017)
-    alpha_beta  α c_u⁺ / Σ c⁺ + (1 - α) c_u⁻ / Σ c⁻ (Bach et al. 2015, eq. 60). Both ratios are positive, so with α up to 1 no
+    z_plus      alpha_beta with α = 1: c_u⁺ / Σ c⁺, positive contributions only (Montavon et al.
+    2017) alpha_beta  α c_u⁺ / Σ c⁺ + (1 - α) c_u⁻ / Σ c⁻ (Bach et al. 2015, eq. 60). Both ratios
+    are positive, so with α up to 1 no
                 share is negative. Contributions that all have one sign share R among themselves
-    epsilon     weight ratios (appendix A): c_u / (z + ε sign z). With ε > 0 the share ε / (|z| + ε) of R would be lost; it goes
-                to the inputs in proportion to |c_u|. Shares can be negative, and large where contributions cancel
+    epsilon     weight ratios (appendix A): c_u / (z + ε sign z). With ε > 0 the share ε / (|z| + ε)
+                of R would be lost; it goes to the inputs in proportion to |c_u|. Shares can be
+                negative, and large where contributions cancel
 
-Non-linearities are ignored: LayerNorm, before or after a sub-layer, and activations pass relevance through unchanged, and
-attention weights are the constant weights of a sum over values. Biases take no share.
+Non-linearities are ignored: LayerNorm, before or after a sub-layer, and activations pass relevance
+through unchanged, and attention weights are the constant weights of a sum over values. Biases take
+no share.
 
-Steps of many sentences are propagated at once, on an axis of their own, in the precision of the model. What a sentence computes
-and how it divides relevance is the same for all of its steps.
+Steps of many sentences are propagated at once, on an axis of their own, in the precision of the
+model. What a sentence computes and how it divides relevance is the same for all of its steps.
 
-Shapes: B sentences, N generation steps, T target and S source tokens, P either, H heads, K width of a head, D width.
+Shapes: B sentences, N generation steps, T target and S source tokens, P either, H heads, K width of
+a head, D width.
 """
 
 from collections.abc import Sequence
@@ -34,7 +40,9 @@ from specialized_heads.model.transformer import FeedForward, Transformer
 from specialized_heads.training.batching import Batch
 
 TINY = 1e-20  # neurons whose contributions are smaller than this in total get no relevance
-ABSENT = 1e-5  # a sign with a smaller share of all contributions counts as absent: float32 cannot tell it from rounding
+# a sign with a smaller share of all contributions counts as absent: float32 cannot tell it from
+# rounding
+ABSENT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,8 @@ class Rule:
 
     @classmethod
     def named(cls, name: str) -> "Rule":
-        """The rule of this name as the configuration offers it; alpha_beta as in the paper's code since November 2020."""
+        """The rule of this name as the configuration offers it; alpha_beta as in the paper's code
+        since November 2020."""
         return cls(name, alpha=0.5 if name == "alpha_beta" else 1.0, epsilon=0.1)
 
     def ratios(self, z: Tensor, size: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -85,8 +94,10 @@ def divide(x: Tensor, ratios: tuple[Tensor, Tensor | None]) -> Tensor:
 class Relevance:
     """Relevance of N generation steps by one rule.
 
-    heads: (N, H) per (attention type, layer): summed over the neurons of each head's output, before W^O.
-    totals: (N,) by name of the level, from the logit down: relevance summed over all neurons; 1 if conserved.
+    heads: (N, H) per (attention type, layer): summed over the neurons of each head's output, before
+    W^O.
+    totals: (N,) by name of the level, from the logit down: relevance summed over all neurons; 1 if
+    conserved.
     """
 
     heads: dict[tuple[str, int], Tensor] = field(default_factory=dict)
@@ -101,16 +112,20 @@ def propagate(
 
     Args:
         rows: the sentence of each step, as its row in the batch (N,).
-        positions: the last token of the reference that each step sees, from 0 for the start token (N,).
+        positions: the last token of the reference that each step sees, from 0 for the start token
+        (N,).
     """
     activations: Activations = {}
     states = model(batch.source, batch.target_in, activations)
     seen = states[rows, positions]
-    logit = seen * model.output_embedding[model.logits(seen).argmax(-1)]  # contributions to the top-1 logit, (N, D)
+    # contributions to the top-1 logit, (N, D)
+    logit = seen * model.output_embedding[model.logits(seen).argmax(-1)]
     found = []
     for rule in rules:
         relevance = states.new_zeros(len(rows), *states.shape[1:])  # (N, T, D)
-        shares = divide(logit, rule.ratios(logit.sum(-1, keepdim=True), logit.abs().sum(-1, keepdim=True)))
+        shares = divide(
+            logit, rule.ratios(logit.sum(-1, keepdim=True), logit.abs().sum(-1, keepdim=True))
+        )
         relevance[torch.arange(len(rows), device=states.device), positions] = shares
         found.append(to_embeddings(model, activations, relevance, rule, rows))
     return found
@@ -121,24 +136,39 @@ def to_embeddings(
 ) -> Relevance:
     """From the decoder's output (N, T, D) down to the embeddings."""
     result = Relevance()
-    memory = torch.zeros((), device=relevance.device)  # relevance of the encoder's output, from all decoder layers
+    # relevance of the encoder's output, from all decoder layers
+    memory = torch.zeros((), device=relevance.device)
     for layer in reversed(model.decoder):
         relevance = through_feed_forward(layer.feed_forward, activations, relevance, rule, rows)
-        relevance, update = through_residual("cross", layer.cross.layer, activations, relevance, rule, rows)
-        to_queries, to_keys = through_attention(layer.cross, activations, update, rule, rows, result)
+        relevance, update = through_residual(
+            "cross", layer.cross.layer, activations, relevance, rule, rows
+        )
+        to_queries, to_keys = through_attention(
+            layer.cross, activations, update, rule, rows, result
+        )
         relevance, memory = relevance + to_queries, memory + to_keys
-        relevance, update = through_residual("decoder", layer.attention.layer, activations, relevance, rule, rows)
-        relevance = relevance + sum(through_attention(layer.attention, activations, update, rule, rows, result))
+        relevance, update = through_residual(
+            "decoder", layer.attention.layer, activations, relevance, rule, rows
+        )
+        relevance = relevance + sum(
+            through_attention(layer.attention, activations, update, rule, rows, result)
+        )
         result.totals[f"decoder {layer.attention.layer + 1}"] = total(relevance) + total(memory)
     from_target = total(relevance)
     relevance = memory
     for layer in reversed(model.encoder):
         if relevance.dim():  # a decoder without cross-attention heads sends no relevance here
             relevance = through_feed_forward(layer.feed_forward, activations, relevance, rule, rows)
-            relevance, update = through_residual("encoder", layer.attention.layer, activations, relevance, rule, rows)
-            relevance = relevance + sum(through_attention(layer.attention, activations, update, rule, rows, result))
+            relevance, update = through_residual(
+                "encoder", layer.attention.layer, activations, relevance, rule, rows
+            )
+            relevance = relevance + sum(
+                through_attention(layer.attention, activations, update, rule, rows, result)
+            )
         else:
-            result.heads["encoder", layer.attention.layer] = relevance.new_zeros(len(rows), len(layer.attention.heads))
+            result.heads["encoder", layer.attention.layer] = relevance.new_zeros(
+                len(rows), len(layer.attention.heads)
+            )
         result.totals[f"encoder {layer.attention.layer + 1}"] = from_target + total(relevance)
     return result
 
@@ -146,14 +176,17 @@ def to_embeddings(
 def through_residual(
     kind: str, layer: int, activations: Activations, relevance: Tensor, rule: Rule, rows: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Divide the relevance (N, P, D) of a residual sum between the residual stream and the update."""
+    """Divide the relevance (N, P, D) of a residual sum between the residual stream and the
+    update."""
     residual, update = activations[kind, layer, "residual"], activations[kind, layer, "update"]
     ratios = rule.ratios(residual + update, residual.abs() + update.abs())
     below, aside = (of_steps(divide(x, ratios), rows).mul_(relevance) for x in (residual, update))
     return below, aside
 
 
-def through_linear(x: Tensor, weight: Tensor, relevance: Tensor, rule: Rule, rows: Tensor) -> Tensor:
+def through_linear(
+    x: Tensor, weight: Tensor, relevance: Tensor, rule: Rule, rows: Tensor
+) -> Tensor:
     """Relevance of the inputs of a matrix product, appendix A.
 
     Args:
@@ -165,20 +198,25 @@ def through_linear(x: Tensor, weight: Tensor, relevance: Tensor, rule: Rule, row
         relevance of the inputs (N, P, I).
     """
     m, d = rule.ratios(x @ weight.T, x.abs() @ weight.abs().T)
-    # Behind a ReLU, positive weights have all that z_plus divides. To ask a GPU would take longer than the product saved.
+    # Behind a ReLU, positive weights have all that z_plus divides. To ask a GPU would take longer
+    # than the product saved.
     if d is not None and not x.is_cuda and x.min() >= 0 and torch.equal(m, d):
         return (of_steps(m + d, rows).mul_(relevance) @ weight.clamp(min=0)).mul_(of_steps(x, rows))
     inputs = (of_steps(m, rows).mul_(relevance) @ weight).mul_(of_steps(x, rows))
     if d is None:
         return inputs
-    return inputs.addcmul_(of_steps(d, rows).mul_(relevance) @ weight.abs(), of_steps(x.abs(), rows))
+    return inputs.addcmul_(
+        of_steps(d, rows).mul_(relevance) @ weight.abs(), of_steps(x.abs(), rows)
+    )
 
 
 def through_feed_forward(
     module: FeedForward, activations: Activations, relevance: Tensor, rule: Rule, rows: Tensor
 ) -> Tensor:
     """From the output of a feed-forward sub-layer and its residual sum to its input (N, P, D)."""
-    relevance, update = through_residual(module.name, module.layer, activations, relevance, rule, rows)
+    relevance, update = through_residual(
+        module.name, module.layer, activations, relevance, rule, rows
+    )
     x, hidden = (activations[module.name, module.layer, name] for name in ("input", "hidden"))
     inner = through_linear(hidden, module.contract.weight, update, rule, rows)
     return relevance + through_linear(x, module.expand.weight, inner, rule, rows)
@@ -192,26 +230,35 @@ def through_attention(
     rows: Tensor,
     result: Relevance,
 ) -> tuple[Tensor, Tensor]:
-    """From an attention update to the inputs of queries and of keys and values; stores the relevance of heads in `result`.
+    """From an attention update to the inputs of queries and of keys and values; stores the
+    relevance of heads in `result`.
 
     Returns:
-        relevance (N, T, D) of the queries' input and (N, S, D) of the keys' and values' input; a scalar 0 for none.
+        relevance (N, T, D) of the queries' input and (N, S, D) of the keys' and values' input; a
+        scalar 0 for none.
     """
     kind, layer = module.kind, module.layer
     nothing = relevance.new_zeros(())
     if not module.heads:
         result.heads[kind, layer] = relevance.new_zeros(len(rows), 0)
         return relevance, nothing  # of the output bias, if there is one: biases take no share
-    context = activations[kind, layer, "context"].transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, H*K)
+    # (B, H, T, K) -> (B, T, H*K)
+    context = activations[kind, layer, "context"].transpose(1, 2).flatten(2)
     outputs = through_linear(context, module.output, relevance, rule, rows)
-    outputs = outputs.unflatten(-1, (len(module.heads), -1)).transpose(1, 2)  # (N, T, H*K) -> (N, H, T, K)
+    # (N, T, H*K) -> (N, H, T, K)
+    outputs = outputs.unflatten(-1, (len(module.heads), -1)).transpose(1, 2)
     result.heads[kind, layer] = outputs.sum((-1, -2))
     weights, values = activations[kind, layer, "weights"], activations[kind, layer, "values"]
-    values = through_sum(weights, values, outputs, rule, rows).transpose(1, 2).flatten(2)  # (N, H, S, K) -> (N, S, H*K)
-    return nothing, through_linear(activations[kind, layer, "keys_input"], module.value, values, rule, rows)
+    # (N, H, S, K) -> (N, S, H*K)
+    values = through_sum(weights, values, outputs, rule, rows).transpose(1, 2).flatten(2)
+    return nothing, through_linear(
+        activations[kind, layer, "keys_input"], module.value, values, rule, rows
+    )
 
 
-def through_sum(weights: Tensor, values: Tensor, relevance: Tensor, rule: Rule, rows: Tensor) -> Tensor:
+def through_sum(
+    weights: Tensor, values: Tensor, relevance: Tensor, rule: Rule, rows: Tensor
+) -> Tensor:
     """Relevance of the values (N, H, S, K) of a sum with constant weights.
 
     Args:
@@ -223,7 +270,9 @@ def through_sum(weights: Tensor, values: Tensor, relevance: Tensor, rule: Rule, 
     back = of_steps(weights, rows).transpose(-1, -2)
     inputs = (back @ of_steps(m, rows).mul_(relevance)).mul_(of_steps(values, rows))
     return (
-        inputs if d is None else inputs.addcmul_(back @ of_steps(d, rows).mul_(relevance), of_steps(values.abs(), rows))
+        inputs
+        if d is None
+        else inputs.addcmul_(back @ of_steps(d, rows).mul_(relevance), of_steps(values.abs(), rows))
     )
 
 

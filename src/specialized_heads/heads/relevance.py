@@ -1,8 +1,10 @@
-"""Stage: the relevance of every head of one model, averaged over predictions for the development set (section 4).
+"""Stage: the relevance of every head of one model, averaged over predictions for the development
+set (section 4).
 
-The table has one row per head and, for each rule, the mean and its standard error, `<rule>_error`. The report has the number of
-predictions, and for each rule its conservation (the median and largest deviation from 1 of the relevance that arrives at each
-level) and its stability between random halves of the set. All rules have the same predictions.
+The table has one row per head and, for each rule, the mean and its standard error, `<rule>_error`.
+The report has the number of predictions, and for each rule its conservation (the median and largest
+deviation from 1 of the relevance that arrives at each level) and its stability between random
+halves of the set. All rules have the same predictions.
 """
 
 from collections.abc import Sequence
@@ -32,8 +34,10 @@ SPLITS = 100  # random halves of a set that stability compares
 class Average:
     """Relevance by one rule over generation steps of a set of N sentences.
 
-    heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the heads of the layer (A.3).
-    errors: standard errors of these means (H,), with sentences as the independent units; NaN for a single sentence.
+    heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the
+    heads of the layer (A.3).
+    errors: standard errors of these means (H,), with sentences as the independent units; NaN for a
+    single sentence.
     sums: the same as `heads`, summed over the steps of each sentence (N, H).
     steps: number of steps of each sentence (N,).
     conservation: per level, from the logit down, the median and the largest |total - 1| over steps.
@@ -49,10 +53,12 @@ class Average:
 def average_relevance(
     model: Transformer, store: TokenStore, *, rules: Sequence[str], predictions: int, seed: int
 ) -> dict[str, Average]:
-    """Mean relevance of each head over drawn generation steps of a set (section 4), the same steps for each rule.
+    """Mean relevance of each head over drawn generation steps of a set (section 4), the same steps
+    for each rule.
 
-    A step predicts a token or EOS; forced target tags are not predictions. At each step the relevances of the heads of a layer
-    are divided by the sum of their absolute values; a layer that no relevance reaches counts as 0.
+    A step predicts a token or EOS; forced target tags are not predictions. At each step the
+    relevances of the heads of a layer are divided by the sum of their absolute values; a layer that
+    no relevance reaches counts as 0.
 
     Args:
         predictions: number of steps to draw; a set with fewer is used whole.
@@ -73,9 +79,17 @@ def average_relevance(
         sentences, rows = np.unique(sentence[piece], return_inverse=True)
         batch = make_batch(store, sentences)
         # No step sees what follows its prefix.
-        batch = replace(batch, target_in=batch.target_in[:, : last[sentences].max() + 1]).to(model.device)
-        steps = [torch.from_numpy(x).to(model.device, non_blocking=True) for x in (rows, position[piece])]
-        parts.append(propagate(model, batch, rules=list(map(Rule.named, rules)), rows=steps[0], positions=steps[1]))
+        batch = replace(batch, target_in=batch.target_in[:, : last[sentences].max() + 1]).to(
+            model.device
+        )
+        steps = [
+            torch.from_numpy(x).to(model.device, non_blocking=True) for x in (rows, position[piece])
+        ]
+        parts.append(
+            propagate(
+                model, batch, rules=list(map(Rule.named, rules)), rows=steps[0], positions=steps[1]
+            )
+        )
     keys = [(attention.kind, attention.layer) for attention in model.attentions()]
     return {
         rule: summarise(rule, [part[number] for part in parts], keys, sentence, size=len(store))
@@ -84,9 +98,11 @@ def average_relevance(
 
 
 def draw(steps: np.ndarray, *, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw generation steps without replacement, each with the same probability, spread over sentences and positions.
+    """Draw generation steps without replacement, each with the same probability, spread over
+    sentences and positions.
 
-    Every k-th step is drawn from the sentences in random order, so that a sentence has its part to within one step.
+    Every k-th step is drawn from the sentences in random order, so that a sentence has its part to
+    within one step.
 
     Args:
         steps: of each sentence (N,).
@@ -106,9 +122,15 @@ def draw(steps: np.ndarray, *, number: int, seed: int) -> tuple[np.ndarray, np.n
 
 
 def summarise(
-    rule: str, parts: list[Relevance], keys: list[tuple[str, int]], sentence: np.ndarray, *, size: int
+    rule: str,
+    parts: list[Relevance],
+    keys: list[tuple[str, int]],
+    sentence: np.ndarray,
+    *,
+    size: int,
 ) -> Average:
-    """Average the relevance of the steps of all batches, given the sentence of each (steps,) and the number of sentences."""
+    """Average the relevance of the steps of all batches, given the sentence of each (steps,) and
+    the number of sentences."""
     steps = np.bincount(sentence, minlength=size)
     clusters = np.count_nonzero(steps)
     heads, errors, sums = {}, {}, {}
@@ -116,7 +138,8 @@ def summarise(
         relevance = torch.cat([part.heads[kind, layer] for part in parts]).double().cpu().numpy()
         if not np.isfinite(relevance).all():
             raise stage.UserError(
-                f"heads.relevance_rules: {rule}: the relevance of {kind} layer {layer + 1} is not finite; choose another rule"
+                f"heads.relevance_rules: {rule}: the relevance of {kind} layer {layer + 1} is not "
+                f"finite; choose another rule"
             )
         scale = np.abs(relevance).sum(1, keepdims=True)
         shares = np.divide(relevance, scale, out=np.zeros_like(relevance), where=scale > 0)
@@ -125,13 +148,18 @@ def summarise(
         mean = total.sum(0) / steps.sum()
         squares = ((total - steps[:, None] * mean) ** 2).sum(0)
         error = (
-            np.sqrt(squares * clusters / (clusters - 1)) / steps.sum() if clusters > 1 else np.full(len(mean), np.nan)
+            np.sqrt(squares * clusters / (clusters - 1)) / steps.sum()
+            if clusters > 1
+            else np.full(len(mean), np.nan)
         )
         heads[kind, layer], errors[kind, layer], sums[kind, layer] = mean, error, total
     conservation = {}
     for level in parts[0].totals:
         deviation = (torch.cat([part.totals[level] for part in parts]).cpu() - 1).abs()
-        conservation[level] = {"median": float(deviation.median()), "largest": float(deviation.max())}
+        conservation[level] = {
+            "median": float(deviation.median()),
+            "largest": float(deviation.max()),
+        }
     return Average(heads, errors, sums, steps, conservation)
 
 
@@ -139,15 +167,19 @@ def stability(average: Average) -> dict[str, list[dict[str, float]]]:
     """Agreement between random halves of the set on the most relevant head of each layer.
 
     Returns:
-        per attention type, for each layer with two heads or more that relevance reaches: `layer`, from 1, and `top_head`, the
-        share of `SPLITS` random splits whose halves agree.
+        per attention type, for each layer with two heads or more that relevance reaches: `layer`,
+        from 1, and `top_head`, the share of `SPLITS` random splits whose halves agree.
     """
-    sides = np.random.default_rng(1).permuted(np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1)), axis=1)
+    sides = np.random.default_rng(1).permuted(
+        np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1)), axis=1
+    )
     rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for (kind, layer), sums in average.sums.items():
         if len(sums) < 2 or sums.shape[1] < 2 or not sums.any():
             continue
-        means = np.stack([side @ sums / (side @ average.steps)[:, None] for side in (sides, 1 - sides)])
+        means = np.stack(
+            [side @ sums / (side @ average.steps)[:, None] for side in (sides, 1 - sides)]
+        )
         first, second = means.argmax(-1)
         rows[kind].append({"layer": layer + 1, "top_head": (first == second).mean()})
     return rows
@@ -164,7 +196,9 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
-    averages = average_relevance(model, dev, rules=settings.rules, predictions=settings.predictions, seed=settings.seed)
+    averages = average_relevance(
+        model, dev, rules=settings.rules, predictions=settings.predictions, seed=settings.seed
+    )
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
     schema = pa.schema(HEAD)
@@ -177,6 +211,8 @@ def main(files: stage.Files, settings: Settings) -> None:
         report["conservation"][rule] = average.conservation
         report["stability"][rule] = stability(average)
         worst = max(level["largest"] for level in average.conservation.values())
-        stage.log.info("%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst)
+        stage.log.info(
+            "%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst
+        )
     write_table(files.output, pa.table(columns, schema=schema))
     stage.write_json(files.report, report)

@@ -1,15 +1,19 @@
-"""Syntactic heads: does an attention head attend from a word to its syntactic head or dependent (section 5.2)?
+"""Syntactic heads: does an attention head attend from a word to its syntactic head or dependent
+(section 5.2)?
 
-Trees are aligned with the subwords of a model, and attention between subwords becomes attention between words: attention to a
-word is the sum over its pieces, attention from a word the mean over its pieces. A head is right on an arc if it attends most to
-the word at the other end. Each relation counts in both directions, each compared with the best fixed offset.
+Trees are aligned with the subwords of a model, and attention between subwords becomes attention
+between words: attention to a word is the sum over its pieces, attention from a word the mean over
+its pieces. A head is right on an arc if it attends most to the word at the other end. Each relation
+counts in both directions, each compared with the best fixed offset.
 
-Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and "n't". A shared piece is divided
-among its words in proportion to their characters in it. Words with the same pieces (both words of "don't" in one piece, the
-words of a multi-word token) are indistinguishable to attention: each gets the attention that they have together, and arcs
-between them are left out, because a head that finds one also finds the other.
+Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and
+"n't". A shared piece is divided among its words in proportion to their characters in it. Words with
+the same pieces (both words of "don't" in one piece, the words of a multi-word token) are
+indistinguishable to attention: each gets the attention that they have together, and arcs between
+them are left out, because a head that finds one also finds the other.
 
-Shapes: B sentences, H heads, S pieces (EOS and padding included), W words of the longest sentence, R relations.
+Shapes: B sentences, H heads, S pieces (EOS and padding included), W words of the longest sentence,
+R relations.
 """
 
 import warnings
@@ -29,13 +33,16 @@ from specialized_heads.parsing.words import Word
 SAMPLES = 1000  # resamples of sentences
 RESAMPLES = 100  # held at once; bounds the memory
 NORMAL = 1.959964  # 97.5% quantile of the normal distribution
-# Endings of the columns of one relation and direction: accuracy, that of the best fixed offset, the difference, 95% intervals.
+# Endings of the columns of one relation and direction: accuracy, that of the best fixed offset, the
+# difference, 95% intervals.
 ENDINGS = ("", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high")
 
 
 def score_names(relations: Sequence[str]) -> np.ndarray:
     """`<relation>_<direction>` (R, 2): the names of accuracies in tables."""
-    return np.array([[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations])
+    return np.array(
+        [[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations]
+    )
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,8 @@ def align(
         tags: tokens before the pieces of every sentence.
 
     Returns:
-        the aligned sentences, and the number of arcs of each relation left out of them. A sentence is not aligned if its two
-        texts disagree or one of its words has no piece.
+        the aligned sentences, and the number of arcs of each relation left out of them. A sentence
+        is not aligned if its two texts disagree or one of its words has no piece.
     """
     sentences, left_out = {}, Counter[str]()
     for number, words in parses.items():
@@ -81,20 +88,25 @@ def align(
             shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
             all_arcs = arcs(words, relations)
             kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
-            left_out.update(Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept))
+            left_out.update(
+                Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept)
+            )
             pieces = [[tags + piece for piece in word] for word in pieces]
             sentences[number] = Sentence(pieces, shares, kept)
     return sentences, left_out
 
 
 def piece_shares(
-    word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]], words: Sequence[list[int]]
+    word_spans: Sequence[tuple[int, int]],
+    piece_spans: Sequence[tuple[int, int, int]],
+    words: Sequence[list[int]],
 ) -> list[list[float]]:
     """Divide pieces among `words`, whose pieces are those of `words_to_pieces`.
 
-    For each word and each of its pieces: the fraction of the piece's characters that belong to the word or to a word with the
-    same pieces; 1 for a piece of one word. In "He didn't", the pieces ▁He, ▁didn, ' and t, as (position, start, end), have the
-    words He, did and n't, which divide ▁didn:
+    For each word and each of its pieces: the fraction of the piece's characters that belong to the
+    word or to a word with the same pieces; 1 for a piece of one word. In "He didn't", the pieces
+    ▁He, ▁didn, ' and t, as (position, start, end), have the words He, did and n't, which divide
+    ▁didn:
 
     >>> words, pieces = [(0, 2), (3, 6), (6, 9)], [(0, 0, 2), (1, 3, 7), (2, 7, 8), (3, 8, 9)]
     >>> words_to_pieces(words, pieces)
@@ -117,16 +129,22 @@ def piece_shares(
 
 
 def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
-    """Attention between words (B, H, W, W), from row to column, from that between pieces (B, H, S, S).
+    """Attention between words (B, H, W, W), from row to column, from that between pieces (B, H, S,
+    S).
 
-    It is zero for padding. Rows need not sum to 1, since EOS and pieces outside words get attention too. Here one head has three
-    pieces and EOS; the first word has the pieces 0 and 1, the second piece 2:
+    It is zero for padding. Rows need not sum to 1, since EOS and pieces outside words get attention
+    too. Here one head has three pieces and EOS; the first word has the pieces 0 and 1, the second
+    piece 2:
 
-    >>> weights = torch.tensor([[[[0.5, 0.25, 0.25, 0.0], [0.0, 0.25, 0.25, 0.5], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]]])
-    >>> word_attention(weights, [Sentence(words=[[0, 1], [2]], shares=[[1.0, 1.0], [1.0]], arcs=[])]).tolist()
+    >>> rows = [[0.5, 0.25, 0.25, 0.0], [0.0, 0.25, 0.25, 0.5], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]
+    >>> sentence = Sentence(words=[[0, 1], [2]], shares=[[1.0, 1.0], [1.0]], arcs=[])
+    >>> word_attention(torch.tensor([[rows]]), [sentence]).tolist()
     [[[[0.5, 0.25], [1.0, 0.0]]]]
     """
-    pieces, most = weights.shape[-1], max((len(sentence.words) for sentence in sentences), default=0)
+    pieces, most = (
+        weights.shape[-1],
+        max((len(sentence.words) for sentence in sentences), default=0),
+    )
     to_word = torch.zeros(len(sentences), pieces, most)
     from_ = torch.zeros(len(sentences), most, pieces)
     for b, sentence in enumerate(sentences):
@@ -141,16 +159,18 @@ def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
 def arc_hits(
     attention: Tensor, sentences: Sequence[Sentence], offsets: dict[tuple[str, str], int | None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count the arcs that each head gets right, and those that the fixed offsets get right, per sentence.
+    """Count the arcs that each head gets right, and those that the fixed offsets get right, per
+    sentence.
 
     Args:
         attention: between words (B, H, W, W).
         sentences: their trees (B); finding a word with the same pieces as the target is right.
-        offsets: the fixed offset by relation and direction, for each of the R relations; None without arcs.
+        offsets: the fixed offset by relation and direction, for each of the R relations; None
+        without arcs.
 
     Returns:
-        hits (B, H, R, 2), fixed (B, R, 2) and arcs (B, R, 2), int32; the last axis is the direction, as in
-        `parsing.relations.DIRECTIONS`.
+        hits (B, H, R, 2), fixed (B, R, 2) and arcs (B, R, 2), int32; the last axis is the
+        direction, as in `parsing.relations.DIRECTIONS`.
     """
     relations = list(dict.fromkeys(relation for relation, _ in offsets))
     batch, heads, most = attention.shape[:3]
@@ -168,26 +188,32 @@ def arc_hits(
         first = np.tile(np.arange(most), (batch, 1))  # per word, the first one with the same pieces
         for row, own in zip(first, (each.words for each in sentences), strict=True):
             row[: len(own)] = [own.index(pieces) for pieces in own]
-        best = attention.argmax(-1).numpy()  # (B, H, W); ties go to the first word, so never to padding
+        # (B, H, W); ties go to the first word, so never to padding
+        best = attention.argmax(-1).numpy()
         np.add.at(counts, (sentence, relation), 1)
         for d, (looking, target) in enumerate(((head, dependent), (dependent, head))):
             attended = first[sentence[:, None], best[sentence, :, looking]]  # (arcs, H)
             right = attended == first[sentence, target][:, None]
             np.add.at(hits[..., d], (sentence, slice(None), relation), right)
-            wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)  # None becomes NaN
+            # None becomes NaN
+            wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)
             np.add.at(fixed[..., d], (sentence, relation), target - looking == wanted[relation])
     return hits, fixed, counts
 
 
-def bootstrap_intervals(hits: np.ndarray, fixed: np.ndarray, arcs: np.ndarray, *, seed: int) -> dict[str, np.ndarray]:
-    """Accuracies, and margins above the fixed offset, with 95% percentile intervals over resampled sentences.
+def bootstrap_intervals(
+    hits: np.ndarray, fixed: np.ndarray, arcs: np.ndarray, *, seed: int
+) -> dict[str, np.ndarray]:
+    """Accuracies, and margins above the fixed offset, with 95% percentile intervals over resampled
+    sentences.
 
-    A margin is paired: each resample compares head and fixed offset on the same sentences, with the offset of the whole set. If a
-    head gets all arcs right, or none, so does every resample. The accuracy then has Wilson's interval, as if arcs were
-    independent, and the margin's interval is widened by it in quadrature (Zou and Donner 2008).
+    A margin is paired: each resample compares head and fixed offset on the same sentences, with the
+    offset of the whole set. If a head gets all arcs right, or none, so does every resample. The
+    accuracy then has Wilson's interval, as if arcs were independent, and the margin's interval is
+    widened by it in quadrature (Zou and Donner 2008).
 
-    From the hits (N, H, R, 2) of N sentences, those of the fixed offset and all arcs, both (N, R, 2): (H, R, 2) for each of
-    `ENDINGS`; NaN without arcs.
+    From the hits (N, H, R, 2) of N sentences, those of the fixed offset and all arcs, both (N, R,
+    2): (H, R, 2) for each of `ENDINGS`; NaN without arcs.
     """
     n, heads = hits.shape[:2]
     random = np.random.default_rng(seed)
@@ -200,14 +226,23 @@ def bootstrap_intervals(hits: np.ndarray, fixed: np.ndarray, arcs: np.ndarray, *
         accuracy = counted.sum(0) / arcs.sum(0)
         for start in range(0, SAMPLES, RESAMPLES):
             size = min(RESAMPLES, SAMPLES - start)
-            weights = random.multinomial(n, np.full(n, 1.0 / n), size=size).astype(np.float64)  # (size, N)
+            # (size, N)
+            weights = random.multinomial(n, np.full(n, 1.0 / n), size=size).astype(np.float64)
             drawn = (weights @ flat_arcs).reshape(size, 1, *arcs.shape[1:])
             resampled.append((weights @ flat_hits).reshape(size, *counted.shape[1:]) / drawn)
         accuracies = np.concatenate(resampled)  # (SAMPLES, H + 1, R, 2)
         low, high = np.nanpercentile(accuracies[:, :heads], [2.5, 97.5], axis=0)
-        margin_low, margin_high = np.nanpercentile(accuracies[:, :heads] - accuracies[:, heads:], [2.5, 97.5], axis=0)
+        margin_low, margin_high = np.nanpercentile(
+            accuracies[:, :heads] - accuracies[:, heads:], [2.5, 97.5], axis=0
+        )
         width = NORMAL**2 / (arcs.sum(0) + NORMAL**2)  # of Wilson's interval at 0 or 1
     accuracy, baseline = accuracy[:heads], np.broadcast_to(accuracy[heads:], accuracy[:heads].shape)
     margin, below, above = accuracy - baseline, width * (accuracy == 1), width * (accuracy == 0)
-    margins = margin, margin - np.hypot(margin - margin_low, below), margin + np.hypot(margin_high - margin, above)
-    return dict(zip(ENDINGS, (accuracy, low - below, high + above, baseline, *margins), strict=True))
+    margins = (
+        margin,
+        margin - np.hypot(margin - margin_low, below),
+        margin + np.hypot(margin_high - margin, above),
+    )
+    return dict(
+        zip(ENDINGS, (accuracy, low - below, high + above, baseline, *margins), strict=True)
+    )

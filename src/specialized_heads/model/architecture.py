@@ -1,4 +1,5 @@
-"""The architecture of a translation model as data: sizes, the heads of each layer, and the options in which models differ."""
+"""The architecture of a translation model as data: sizes, the heads of each layer, and the options
+in which models differ."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -9,7 +10,8 @@ from specialized_heads.corpus.bpe import OURS, STRICT, Id, SpecialTokens
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
 SCOPES = {"encoder": ("encoder",), "all": KINDS}  # of pruning: the types whose heads may be removed
-Head = tuple[str, int, int]  # type, layer and head, both from 1; heads of a pruned model keep their original numbers
+# type, layer and head, both from 1; heads of a pruned model keep their original numbers
+Head = tuple[str, int, int]
 
 
 def _once(layer: tuple[int, ...]) -> tuple[int, ...]:
@@ -20,7 +22,8 @@ def _once(layer: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Layer = Annotated[tuple[Id, ...], AfterValidator(_once)]
-Heads = Annotated[tuple[Layer, ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
+# numbers of the heads of each layer, from 0
+Heads = Annotated[tuple[Layer, ...], Field(max_length=1000)]
 Size = Annotated[int, Field(ge=1)]
 Vocabulary = Annotated[int, Field(ge=4)]
 Width = Annotated[int, Field(ge=2)]
@@ -42,12 +45,16 @@ class Architecture:
     decoder: Heads
     cross: Heads
     position_frequency: Positive = 1.0  # highest frequency of the sinusoids, radians per token
-    position_base: Annotated[float, Field(gt=1)] = 1e4  # ratio of their highest to their lowest frequency
+    # ratio of their highest to their lowest frequency
+    position_base: Annotated[float, Field(gt=1)] = 1e4
     position_scale: Positive = 1.0  # their amplitude
     position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
-    position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
-    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `attention.LABELS`
-    post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
+    # the lowest frequency is 1 / base; False: the next after it would be
+    position_last: bool = True
+    # heads 1 to 7 of each encoder layer attend as in `attention.LABELS`
+    fixed_patterns: bool = False
+    # normalise the sum after each sub-layer, not its input, and nothing after the last layer
+    post_norm: bool = False
     activation: Literal["relu", "gelu", "swish"] = (
         "relu"  # of the feed-forward sub-layers: one of `transformer.ACTIVATIONS`
     )
@@ -70,12 +77,15 @@ class Architecture:
         head_width: int | None = None,
         **sizes: float,
     ) -> "Architecture":
-        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `decoder_layers` layers.
+        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` +
+        `decoder_layers` layers.
 
-        The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads are `width` / `heads` wide
-        unless `head_width` is; `sizes` are the remaining fields.
+        The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads
+        are `width` / `heads` wide unless `head_width` is; `sizes` are the remaining fields.
         """
-        encoder, decoder = ((tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers))
+        encoder, decoder = (
+            (tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers)
+        )
         by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
         return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
 

@@ -1,11 +1,13 @@
 """Multi-head attention with any number of heads, down to none, and an optional gate per head.
 
-Differs from the textbook in two ways. The number of heads belongs to the layer, not to the model, so pruning makes a layer
-smaller instead of masking it. The paper's projections have no biases, so a layer without heads adds exactly zero to the
-residual stream; with biases it adds that of its output. `heads` holds the numbers that the remaining heads had before pruning.
+Differs from the textbook in two ways. The number of heads belongs to the layer, not to the model,
+so pruning makes a layer smaller instead of masking it. The paper's projections have no biases, so a
+layer without heads adds exactly zero to the residual stream; with biases it adds that of its
+output. `heads` holds the numbers that the remaining heads had before pruning.
 
-In a positive control for the analysis of heads, seven heads of each encoder layer have fixed patterns (Raganato et al. 2020,
-section 3): only their values and outputs are trained, so what the analysis has to find in them is known beforehand.
+In a positive control for the analysis of heads, seven heads of each encoder layer have fixed
+patterns (Raganato et al. 2020, section 3): only their values and outputs are trained, so what the
+analysis has to find in them is known beforehand.
 
 Shapes: B sentences, H heads, T queries, S keys, D model width, K head width, P patterns.
 """
@@ -20,8 +22,8 @@ from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.functional import dropout, softmax
 from specialized_heads.model.packing import Blocks, attend
 
-# Fixed patterns in the order of the heads, each with the offset at which its largest weight lies wherever there is such a token,
-# or None where it lies at one end of the sentence.
+# Fixed patterns in the order of the heads, each with the offset at which its largest weight lies
+# wherever there is such a token, or None where it lies at one end of the sentence.
 LABELS: dict[str, int | None] = {
     "current token": 0,
     "previous token": -1,
@@ -37,10 +39,12 @@ Activations = dict[tuple[str, int, str], Tensor]
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with one gate per head (section 6.1)."""
+    """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with one gate per head
+    (section 6.1)."""
 
     def __init__(self, a: Architecture, *, kind: str, layer: int, dropout: float) -> None:
-        """`kind`: "encoder", "decoder" (both self-attention) or "cross"; `dropout`: on the attention weights."""
+        """`kind`: "encoder", "decoder" (both self-attention) or "cross"; `dropout`: on the
+        attention weights."""
         super().__init__()
         self.kind, self.layer, self.heads = kind, layer, getattr(a, kind)[layer]
         self.head_width, self.dropout = a.head_width, dropout
@@ -51,7 +55,9 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Parameter(torch.empty(inner, a.width))
         self.output = nn.Parameter(torch.empty(a.width, inner))  # W^O
         for name, size in (("query", inner), ("key", inner), ("value", inner), ("output", a.width)):
-            setattr(self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if a.attention_bias else None)
+            setattr(
+                self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if a.attention_bias else None
+            )
         self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
     def forward(
@@ -66,15 +72,18 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: input of the queries (B, T, D).
             memory: input of the keys and values (B, S, D), or None for self-attention.
-            attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere. Or the
-                blocks of lists of tokens: x, memory and the result then have no padding (`attend_packed`).
+            attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is
+                allowed, -inf elsewhere. Or the blocks of lists of tokens: x, memory and the result
+                then have no padding (`attend_packed`).
             activations: if given, records `keys_input`, `weights`, `values` and `context`.
 
         Returns:
             the update of the residual stream (B, T, D).
         """
         if not self.heads:
-            return torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
+            return (
+                torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
+            )
         if isinstance(attn_mask, Blocks):
             return self.attend_packed(x, memory, attn_mask)
         if memory is None:
@@ -96,17 +105,25 @@ class MultiHeadAttention(nn.Module):
             open_ = gate.nonzero().flatten()
             gate, heads = gate[open_], len(open_)
             if not heads:
-                return x.new_zeros(x.shape) if self.output_bias is None else self.output_bias.expand_as(x)
+                return (
+                    x.new_zeros(x.shape)
+                    if self.output_bias is None
+                    else self.output_bias.expand_as(x)
+                )
             rows = (open_[:, None] * self.head_width + torch.arange(self.head_width)).flatten()
         if memory is None:
             query, pair = self.joint(x, "query", "key", "value", rows=rows), None
         else:
-            query, pair = self.joint(x, "query", rows=rows), self.joint(memory, "key", "value", rows=rows)
+            query, pair = (
+                self.joint(x, "query", rows=rows),
+                self.joint(memory, "key", "value", rows=rows),
+            )
         rate = self.dropout if self.training else 0.0
         context = attend(query, pair, blocks, heads=heads, dropout=rate)
         if gate is not None:
             by_head = context.view(-1, heads, self.head_width)
-            context = (by_head * gate[:, None]).to(context.dtype).view_as(context)  # gates are float32
+            # gates are float32
+            context = (by_head * gate[:, None]).to(context.dtype).view_as(context)
         output = self.output if rows is None else self.output.index_select(1, rows)
         return F.linear(context, output, self.output_bias)
 
@@ -116,13 +133,20 @@ class MultiHeadAttention(nn.Module):
         return self.joint(x, *names).unflatten(-1, shape).permute(2, 0, 3, 1, 4).unbind()
 
     def joint(self, x: Tensor, *names: str, rows: Tensor | None = None) -> Tensor:
-        """Several projections of x side by side, (..., number*H*K); of these rows of each matrix, if given."""
+        """Several projections of x side by side, (..., number*H*K); of these rows of each matrix,
+        if given."""
 
         def beside(parts: list[nn.Parameter]) -> Tensor:
-            return torch.cat(parts if rows is None else [part.index_select(0, rows) for part in parts])
+            return torch.cat(
+                parts if rows is None else [part.index_select(0, rows) for part in parts]
+            )
 
         weight = beside([getattr(self, name) for name in names])
-        bias = None if self.query_bias is None else beside([getattr(self, f"{name}_bias") for name in names])
+        bias = (
+            None
+            if self.query_bias is None
+            else beside([getattr(self, f"{name}_bias") for name in names])
+        )
         return F.linear(x.to(weight.dtype), weight, bias)
 
     def attend(
@@ -137,7 +161,9 @@ class MultiHeadAttention(nn.Module):
         if activations is None and query.is_cuda and not self.fixed_patterns:
             rate = self.dropout if self.training else 0.0
             mask = None if attn_mask is None else attn_mask.to(query.dtype)
-            context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+            context = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=mask, dropout_p=rate
+            )
         else:  # plain products beat the fused kernel on short sentences on a CPU
             scores = (query / math.sqrt(self.head_width)) @ key.transpose(-1, -2)  # (B, H, T, S)
             if attn_mask is not None:
@@ -157,7 +183,8 @@ class MultiHeadAttention(nn.Module):
         return context
 
     def fix(self, weights: Tensor, *, keys: Tensor) -> Tensor:
-        """The weights (B, H, S, S) with those of the heads that have a fixed pattern replaced; keys: real tokens (B, S)."""
+        """The weights (B, H, S, S) with those of the heads that have a fixed pattern replaced;
+        keys: real tokens (B, S)."""
         number = sum(map(self.is_fixed, self.heads))  # heads are in the order of their numbers
         patterns = fixed_weights(keys)[:, list(self.heads[:number])].to(weights.dtype)
         return torch.cat([patterns, weights[:, number:]], dim=1)
@@ -171,7 +198,8 @@ class MultiHeadAttention(nn.Module):
         return F.linear(context.transpose(1, 2).flatten(2), self.output, self.output_bias)
 
     def keep(self, positions: list[int]) -> None:
-        """Permanently remove the gate and all heads except those at `positions` in the current layer."""
+        """Permanently remove the gate and all heads except those at `positions` in the current
+        layer."""
         k = self.head_width
         rows = torch.tensor([p * k + i for p in positions for i in range(k)], dtype=torch.long)
         for name in ("query", "key", "value", "query_bias", "key_bias", "value_bias"):
@@ -183,9 +211,11 @@ class MultiHeadAttention(nn.Module):
 
 
 def fixed_weights(keys: Tensor) -> Tensor:
-    """The weights (B, P, S, S), from query to key, of all patterns, zero for padding; `keys` are the real tokens (B, S).
+    """The weights (B, P, S, S), from query to key, of all patterns, zero for padding; `keys` are
+    the real tokens (B, S).
 
-    A row without a key (the first token has no previous one) is zero: the head then passes nothing on.
+    A row without a key (the first token has no previous one) is zero: the head then passes nothing
+    on.
     """
     size = keys.shape[1]
     place = torch.arange(size, device=keys.device)

@@ -1,8 +1,10 @@
-"""BERT (Devlin et al. 2019): an encoder with learned positions, for masked language modelling or classification.
+"""BERT (Devlin et al. 2019): an encoder with learned positions, for masked language modelling or
+classification.
 
-The layers are those of the translation model's encoder, normalised after each sub-layer and with biases in attention, so gates,
-masks, importance and removal of heads work alike. With labels the model classifies from the state of the first token; without,
-it predicts masked tokens, with the word embeddings as output matrix.
+The layers are those of the translation model's encoder, normalised after each sub-layer and with
+biases in attention, so gates, masks, importance and removal of heads work alike. With labels the
+model classifies from the state of the first token; without, it predicts masked tokens, with the
+word embeddings as output matrix.
 
 Shapes: B sentences, S tokens, N rows of a packed list, D width, V vocabulary, L labels.
 """
@@ -26,7 +28,8 @@ from specialized_heads.model.transformer import ACTIVATIONS, EncoderLayer, Layer
 
 @dataclass(frozen=True)
 class BertArchitecture:
-    """Everything that determines what the weights compute; the defaults are those of bert-base-uncased."""
+    """Everything that determines what the weights compute; the defaults are those of
+    bert-base-uncased."""
 
     __pydantic_config__ = STRICT
     vocabulary: Vocabulary
@@ -53,11 +56,14 @@ class BertArchitecture:
     @classmethod
     def full(cls, *, layers: int, heads: int, width: int, **sizes: Any) -> "BertArchitecture":
         """`layers` layers with `heads` heads each; `sizes` are the remaining fields."""
-        return cls(width=width, head_width=width // heads, encoder=(tuple(range(heads)),) * layers, **sizes)
+        return cls(
+            width=width, head_width=width // heads, encoder=(tuple(range(heads)),) * layers, **sizes
+        )
 
 
 class Bert(Network):
-    """The encoder with the head of its task; `architecture` lists the attention heads of each layer."""
+    """The encoder with the head of its task; `architecture` lists the attention heads of each
+    layer."""
 
     def __init__(self, architecture: BertArchitecture, *, dropout: float) -> None:
         super().__init__()
@@ -69,7 +75,8 @@ class Bert(Network):
         self.embedding_norm = LayerNorm(a)
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
         self.decoder = nn.ModuleList()
-        self.transform = nn.Linear(a.width, a.width)  # the pooler of a classifier; before the output matrix otherwise
+        # the pooler of a classifier; before the output matrix otherwise
+        self.transform = nn.Linear(a.width, a.width)
         if a.labels:
             self.classifier = nn.Linear(a.width, a.labels)
         else:
@@ -79,23 +86,29 @@ class Bert(Network):
     def forward(self, ids: Tensor, activations: Activations | None = None) -> Tensor:
         """States (B, S, D) of the last layer from padded ids (B, S).
 
-        The second segment begins after the first [SEP]. `activations` records what the analysis needs.
+        The second segment begins after the first [SEP]. `activations` records what the analysis
+        needs.
         """
-        packing = Packing(ids != self.architecture.pad) if activations is None and self.packs() else None
+        packing = (
+            Packing(ids != self.architecture.pad) if activations is None and self.packs() else None
+        )
         x, attn_mask = self.embed(ids, packing)
         for layer in self.encoder:
             x = layer(x, attn_mask, activations)
         return x if packing is None else x[packing.row]
 
     def embed(self, ids: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor | Blocks]:
-        """Input of the first layer (B, S, D), or packed (N, D), and the attention mask of all layers."""
+        """Input of the first layer (B, S, D), or packed (N, D), and the attention mask of all
+        layers."""
         a = self.architecture
         hidden = padding_mask(ids, pad=a.pad)
         separators = (ids == a.separator).int()
         segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         if packing:
-            ids, segments, positions = (packing.pack(each, filler=0) for each in (ids, segments, positions))
+            ids, segments, positions = (
+                packing.pack(each, filler=0) for each in (ids, segments, positions)
+            )
         x = F.embedding(ids, self.word_embedding) + F.embedding(segments, self.segment_embedding)
         x = self.embedding_norm(x + F.embedding(positions, self.position_embedding))
         x = dropout(x, self.dropout, self.training)
@@ -117,13 +130,17 @@ class Bert(Network):
 
     def before_output(self, states: Tensor) -> Tensor:
         """States (..., D) as the output matrix of the masked language model takes them."""
-        return self.transform_norm(ACTIVATIONS[self.architecture.activation](self.transform(states)))
+        return self.transform_norm(
+            ACTIVATIONS[self.architecture.activation](self.transform(states))
+        )
 
 
 def initialise(model: Bert, *, seed: int, only: Collection[str] = ()) -> None:
-    """Draw all weights, or those whose names start with one of `only`: N(0, 0.02), biases 0, LayerNorm gains 1.
+    """Draw all weights, or those whose names start with one of `only`: N(0, 0.02), biases 0,
+    LayerNorm gains 1.
 
-    Models narrower than BERT's 768 draw N(0, 0.02 · √(768 / D)), so that the products of their matrices have its size.
+    Models narrower than BERT's 768 draw N(0, 0.02 · √(768 / D)), so that the products of their
+    matrices have its size.
     """
     generator = torch.Generator().manual_seed(seed)
     deviation = 0.02 * math.sqrt(max(1.0, 768 / model.architecture.width))

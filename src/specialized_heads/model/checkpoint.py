@@ -1,8 +1,8 @@
 """Models on disk: the weights as safetensors, everything else as JSON beside them.
 
-The JSON file holds the architecture (with the original numbers of the remaining heads), the training settings, the seed and the
-hash of the data. Nothing is pickled. The weight file holds a hash of the weights, so a damaged file is an error instead of a
-different model.
+The JSON file holds the architecture (with the original numbers of the remaining heads), the
+training settings, the seed and the hash of the data. Nothing is pickled. The weight file holds a
+hash of the weights, so a damaged file is an error instead of a different model.
 """
 
 import hashlib
@@ -25,11 +25,13 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
-OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")  # name in the model, name in weight files of all versions
+# name in the model, name in weight files of all versions
+OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")
 
 
 def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
-    """Write the weights of a model without gates, and the JSON file beside them, which says how it was trained."""
+    """Write the weights of a model without gates, and the JSON file beside them, which says how it
+    was trained."""
     tensors = weights_of(model)
     write_tensors(weights, tensors)
     description = {
@@ -42,20 +44,28 @@ def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
 
 
 def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "cpu") -> Any:
-    """Read a model, a `Transformer` or a `Bert`; a `UserError` if a file is missing or damaged, or they do not match."""
+    """Read a model, a `Transformer` or a `Bert`; a `UserError` if a file is missing or damaged, or
+    they do not match."""
     architecture = architecture_of(weights)
-    model = assemble(architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout)
+    model = assemble(
+        architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout
+    )
     return model.to(device).eval()
 
 
 def load_on(weights: Path, device: str, precision: str = "fp32") -> Any:
-    """Read a model to compute with it on `auto`, `cpu` or `cuda`, as `load` does; prepares the processor first.
+    """Read a model to compute with it on `auto`, `cpu` or `cuda`, as `load` does; prepares the
+    processor first.
 
     With `precision` bf16, matrix products run in it where the device has instructions for them.
     """
     prepare_cpu()
     model = load(weights, device=choose_device(device))
-    return model.in_precision(torch.bfloat16) if matmul_precision(precision, model.device) == "bf16" else model
+    return (
+        model.in_precision(torch.bfloat16)
+        if matmul_precision(precision, model.device) == "bf16"
+        else model
+    )
 
 
 def assemble(
@@ -69,35 +79,46 @@ def assemble(
 ) -> Any:
     """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
-    A `UserError` names the files `weights` or `like`, of the architecture, if they do not match or a weight is NaN or infinite.
+    A `UserError` names the files `weights` or `like`, of the architecture, if they do not match or
+    a weight is NaN or infinite.
     """
     try:
         expected = shapes(architecture)
-    except (RuntimeError, IndexError):  # sizes beyond 64 bits; attention types with different numbers of layers
+    # sizes beyond 64 bits; attention types with different numbers of layers
+    except (RuntimeError, IndexError):
         expected = None
-    deeper = isinstance(architecture, Architecture) and len(architecture.cross) > len(architecture.decoder)
+    deeper = isinstance(architecture, Architecture) and len(architecture.cross) > len(
+        architecture.decoder
+    )
     if deeper or expected != {n: tensor.shape for n, tensor in tensors.items()}:
         description = like.with_suffix(".json").name
         raise UserError(f"{weights}: the weights do not fit {description}; {remedy}")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
-        raise UserError(f"{weights}: {broken[0]} contains NaN or infinity; train with a lower rate, or {remedy}")
+        raise UserError(
+            f"{weights}: {broken[0]} contains NaN or infinity; train with a lower rate, or {remedy}"
+        )
     model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
     return model
 
 
 def network(architecture: Architecture | BertArchitecture, *, dropout: float = 0.0) -> Any:
-    return (Bert if isinstance(architecture, BertArchitecture) else Transformer)(architecture, dropout=dropout)
+    return (Bert if isinstance(architecture, BertArchitecture) else Transformer)(
+        architecture, dropout=dropout
+    )
 
 
 def shapes(architecture: Architecture | BertArchitecture) -> dict[str, torch.Size]:
     """The shape of each parameter, without memory for any."""
     with torch.device("meta"):
-        return {name: parameter.shape for name, parameter in network(architecture).named_parameters()}
+        return {
+            name: parameter.shape for name, parameter in network(architecture).named_parameters()
+        }
 
 
 def weights_of(model: Network) -> dict[str, Tensor]:
-    """The state of a model by name, on the CPU; a matrix that several names share once, under the first."""
+    """The state of a model by name, on the CPU; a matrix that several names share once, under the
+    first."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
     for name, tensor in state.items():
@@ -114,14 +135,16 @@ def set_weights(model: Network, tensors: Mapping[str, Tensor]) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:
-    """Write tensors, their hash and `metadata` as safetensors, atomically; see `OUTPUT_EMBEDDING` for the one renamed tensor."""
+    """Write tensors, their hash and `metadata` as safetensors, atomically; see `OUTPUT_EMBEDDING`
+    for the one renamed tensor."""
     stored = {name.replace(*OUTPUT_EMBEDDING): tensor for name, tensor in tensors.items()}
     with atomic(path) as temporary:
         save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)} | metadata)
 
 
 def read_tensors(path: Path, *, remedy: str = "delete the file and run again") -> dict[str, Tensor]:
-    """Read what `write_tensors` has written; files without a hash are not verified. A damaged file is a `UserError`."""
+    """Read what `write_tensors` has written; files without a hash are not verified. A damaged file
+    is a `UserError`."""
     try:
         with safe_open(path, framework="pt") as stored:
             expected = (stored.metadata() or {}).get("sha256")
@@ -145,17 +168,21 @@ def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
 
 
 def architecture_of(weights: Path) -> Any:
-    """The architecture in the JSON beside the weights; a `UserError` if there is no such file, or it describes no model."""
+    """The architecture in the JSON beside the weights; a `UserError` if there is no such file, or
+    it describes no model."""
     path = weights.with_suffix(".json")
     return architecture_in(path, read_json(path), remedy="delete it and run again")
 
 
 def architecture_in(path: Path, description: Any, *, remedy: str) -> Any:
-    """The architecture in a description, the content of `path`; a `UserError` if it describes no model."""
+    """The architecture in a description, the content of `path`; a `UserError` if it describes no
+    model."""
     try:
         return architecture_from(description["architecture"])
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
+        problem = (
+            f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
+        )
         raise UserError(f"{path}: not the description of a model ({problem}); {remedy}") from None
 
 
@@ -166,6 +193,9 @@ def architecture_from(stored: dict[str, Any]) -> Architecture | BertArchitecture
     a = TypeAdapter(Architecture).validate_python(stored)
     t = a.tokens
     both = (t.pad, t.unknown, t.eos)
-    if max(*both, *t.source_tags) >= a.source_vocabulary or max(*both, t.start, *t.target_tags) >= a.target_vocabulary:
+    if (
+        max(*both, *t.source_tags) >= a.source_vocabulary
+        or max(*both, t.start, *t.target_tags) >= a.target_vocabulary
+    ):
         raise ValueError("the special tokens are not all in the vocabularies")
     return a

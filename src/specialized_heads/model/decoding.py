@@ -1,12 +1,15 @@
 """Beam search with cached keys and values, for a batch of sentences at once.
 
-Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow with each step, those of the
-encoder's output are computed once. Finished sentences leave the batch. A beam of 1 is greedy search.
+Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow
+with each step, those of the encoder's output are computed once. Finished sentences leave the batch.
+A beam of 1 is greedy search.
 
-On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many head masks: the batch is
-tiled, one copy per mask, and whatever no mask changes (often the whole encoder) is computed once.
+On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many
+head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
+encoder) is computed once.
 
-Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target vocabulary.
+Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target
+vocabulary.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,19 +36,25 @@ Output = TypeVar("Output")
 
 
 class Cache:
-    """Keys and values of every decoder layer: of the prefix per hypothesis, of the encoder's output per sentence."""
+    """Keys and values of every decoder layer: of the prefix per hypothesis, of the encoder's output
+    per sentence."""
 
     def __init__(self, model: Transformer, memory: Tensor, attn_mask: Tensor) -> None:
         self.attn_mask = attn_mask
         self.cross = [
-            layer.cross.project(memory, "key", "value") if layer.cross.heads else None for layer in model.decoder
+            layer.cross.project(memory, "key", "value") if layer.cross.heads else None
+            for layer in model.decoder
         ]
         self.prefix: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
-        self.masks = [a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)]
+        self.masks = [
+            a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)
+        ]
 
     def repeat(self, copies: int) -> None:
         """Tile the batch of sentences `copies` times."""
-        self.cross = [pair and tuple(part.repeat(copies, 1, 1, 1) for part in pair) for pair in self.cross]
+        self.cross = [
+            pair and tuple(part.repeat(copies, 1, 1, 1) for part in pair) for pair in self.cross
+        ]
         self.attn_mask = self.attn_mask.repeat(copies, 1, 1, 1)
 
     def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
@@ -59,12 +68,19 @@ class Cache:
 
 
 def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
-    """Logits (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends to the cache."""
+    """Logits (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends
+    to the cache."""
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
-        x = layer.sublayer(x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number))
-        x = layer.sublayer(x, layer.cross_norm, partial(attend_to_memory, layer, cache=cache, number=number, beam=w))
+        x = layer.sublayer(
+            x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number)
+        )
+        x = layer.sublayer(
+            x,
+            layer.cross_norm,
+            partial(attend_to_memory, layer, cache=cache, number=number, beam=w),
+        )
         x = layer.sublayer(x, layer.feed_forward_norm, layer.feed_forward)
     return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
 
@@ -80,8 +96,11 @@ def attend_to_prefix(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: in
     return layer.attention.combine(layer.attention.attend(query, key, value, None))
 
 
-def attend_to_memory(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: int, beam: int) -> Tensor:
-    """Cross-attention of the last token of each hypothesis (B * W, 1, D); those of a sentence are queries over the same keys."""
+def attend_to_memory(
+    layer: DecoderLayer, x: Tensor, *, cache: Cache, number: int, beam: int
+) -> Tensor:
+    """Cross-attention of the last token of each hypothesis (B * W, 1, D); those of a sentence are
+    queries over the same keys."""
     if (pair := cache.cross[number]) is None:
         return layer.cross(x, None, None)
     (query,) = layer.cross.project(x.view(-1, beam, x.shape[-1]), "query")
@@ -115,15 +134,18 @@ def translate(
     """Translate a batch of sentences.
 
     Args:
-        model: in evaluation mode. A mask that differs by sentence has one row per sentence of every copy, in the order of
-            the result; those of the decoder lose rows as sentences finish, so they cannot be used again.
+        model: in evaluation mode. A mask that differs by sentence has one row per sentence of every
+            copy, in the order of the result; those of the decoder lose rows as sentences finish, so
+            they cannot be used again.
         sources: ids of each sentence, without EOS.
         beam: W. A hypothesis of n tokens (EOS included) scores log P / n.
-        max_length_ratio: an output has at most `max_length_ratio` times the tokens of its source, plus 10.
+        max_length_ratio: an output has at most `max_length_ratio` times the tokens of its source,
+        plus 10.
         copies: number of times the batch is translated, for masks that differ between copies.
 
     Returns:
-        ids of the best hypothesis of each sentence, without EOS: all sentences of the first copy, then of the second, ...
+        ids of the best hypothesis of each sentence, without EOS: all sentences of the first copy,
+        then of the second, ...
     """
     device, special = model.source_embedding.device, model.architecture.tokens
     rows = [torch.tensor([*ids, special.eos]) for ids in sources]
@@ -147,11 +169,18 @@ def translate(
         ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
-                open_[row].finished.append((score / length, prefixes[row, parent[row, column]].tolist()))
-        # Continue with the best W open candidates, or as many as there surely are: each hypothesis can end in only one way.
+                open_[row].finished.append(
+                    (score / length, prefixes[row, parent[row, column]].tolist())
+                )
+        # Continue with the best W open candidates, or as many as there surely are: each hypothesis
+        # can end in only one way.
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
-        scores, parent, token = best.gather(1, order), parent.gather(1, order), token.gather(1, order)
+        scores, parent, token = (
+            best.gather(1, order),
+            parent.gather(1, order),
+            token.gather(1, order),
+        )
         before = prefixes.gather(1, parent[..., None].expand(-1, -1, length - 1))
         prefixes = torch.cat([before, token[..., None]], dim=2)
         stay = []
@@ -169,10 +198,13 @@ def translate(
 
 
 def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
-    """Log-probabilities (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends to the cache."""
+    """Log-probabilities (B, W, V) of the next token, after the `tokens` (B, W) at a position (from
+    0); appends to the cache."""
     special = model.architecture.tokens
     log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
-    log_p[..., [special.pad] if special.start == special.eos else [special.pad, special.start]] = -torch.inf
+    log_p[
+        ..., [special.pad] if special.start == special.eos else [special.pad, special.start]
+    ] = -torch.inf
     if position < len(special.target_tags):
         log_p.fill_(-torch.inf)
         log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
@@ -180,7 +212,8 @@ def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) 
 
 
 def candidates(scores: Tensor, log_p: Tensor, *, number: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best continuations of each sentence, `number` or all, by descending score: score, hypothesis and token (B, number).
+    """The best continuations of each sentence, `number` or all, by descending score: score,
+    hypothesis and token (B, number).
 
     From the scores (B, W) of its hypotheses and the log-probabilities (B, W, V) of the next token.
     """
@@ -194,7 +227,8 @@ def candidates(scores: Tensor, log_p: Tensor, *, number: int) -> tuple[Tensor, T
 def translate_all(
     model: Transformer, sources: Sequence[list[int]], *, show: bool = False, **settings: float
 ) -> list[list[int]]:
-    """Translate sentences, ids without EOS, as `translate`, in batches of similar length with all threads.
+    """Translate sentences, ids without EOS, as `translate`, in batches of similar length with all
+    threads.
 
     `show`: with a progress bar. Masks must not differ by sentence.
     """
@@ -211,11 +245,14 @@ def in_batches(
     threads: int = 1,
     show: bool = False,
 ) -> list[Output]:
-    """The outputs of sentences in their order, which `translate_batch` makes in batches of similar length.
+    """The outputs of sentences in their order, which `translate_batch` makes in batches of similar
+    length.
 
     Args:
-        tokens: source tokens per batch at most, padding included; a longer sentence is a batch of its own.
-        threads: number of batches translated at once, each on its own thread; must be 1 if masks differ by sentence.
+        tokens: source tokens per batch at most, padding included; a longer sentence is a batch of
+        its own.
+        threads: number of batches translated at once, each on its own thread; must be 1 if masks
+        differ by sentence.
     """
     lengths = np.array([len(ids) + 1 for ids in sources], dtype=int)
     order = np.argsort(lengths, kind="stable")
@@ -233,7 +270,8 @@ def in_batches(
 
 @contextmanager
 def mapped(threads: int) -> Iterator[Callable[..., Iterable]]:
-    """A function like `map` that uses this many threads, each of which computes on its own; with fewer than two, `map`."""
+    """A function like `map` that uses this many threads, each of which computes on its own; with
+    fewer than two, `map`."""
     if threads < 2:
         yield map
         return

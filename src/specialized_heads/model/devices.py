@@ -1,8 +1,10 @@
-"""Choose a stage's device and precision, and keep concurrent jobs on one workstation off each other's GPUs.
+"""Choose a stage's device and precision, and keep concurrent jobs on one workstation off each
+other's GPUs.
 
-Snakemake counts GPUs (`resources: gpu=2`) but does not assign them. A stage therefore locks the first free GPU, by a file
-named after it, and waits if none is free. The operating system releases the lock when the process ends for any reason. The locks
-of a Slurm job are its own: a job sees no other's GPUs, but Snakemake may run several stages inside of one.
+Snakemake counts GPUs (`resources: gpu=2`) but does not assign them. A stage therefore locks the
+first free GPU, by a file named after it, and waits if none is free. The operating system releases
+the lock when the process ends for any reason. The locks of a Slurm job are its own: a job sees no
+other's GPUs, but Snakemake may run several stages inside of one.
 """
 
 import fcntl
@@ -19,13 +21,23 @@ from specialized_heads.stage import UserError, log
 
 POLL_SECONDS = 1.0
 PROCESSOR = Path("/proc/cpuinfo")
-BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
+# flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
+BF16 = {"avx512_bf16", "amx_bf16", "bf16"}
 # Limits that oneDNN takes from the environment.
-WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
+WITHOUT_BF16 = (
+    "SSE41",
+    "AVX",
+    "AVX2",
+    "AVX2_VNNI",
+    "AVX2_VNNI_2",
+    "AVX512_CORE",
+    "AVX512_CORE_VNNI",
+)
 
 
 def choose_device(name: str) -> torch.device:
-    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it ends."""
+    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it
+    ends."""
     return own_gpu() if use_gpu(name) else torch.device("cpu")
 
 
@@ -39,21 +51,25 @@ def own_gpu() -> torch.device:
 def prepare_gpu(index: int) -> torch.device:
     """Make this GPU the current one of the process."""
     torch.cuda.set_device(index)
-    # From torch 2.11 on, Hopper and Blackwell prefer cuDNN's attention, which plans every new shape anew: tens of milliseconds
-    # to a second for each of the thousands of shapes of an epoch. The memory-efficient kernel takes our masks.
+    # From torch 2.11 on, Hopper and Blackwell prefer cuDNN's attention, which plans every new shape
+    # anew: tens of milliseconds to a second for each of the thousands of shapes of an epoch. The
+    # memory-efficient kernel takes our masks.
     torch.backends.cuda.enable_cudnn_sdp(False)
     return torch.device("cuda", index)
 
 
 def use_gpu(name: str) -> bool:
-    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; `cuda` without one is a `UserError`."""
+    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; `cuda` without one is a
+    `UserError`."""
     if name == "cpu":
         return False
     if torch.cuda.is_available():
         return True
     unusable = idle_gpus()
     if name == "cuda":
-        seen = f"this machine has {unusable}; update the driver" if unusable else "torch sees no GPU"
+        seen = (
+            f"this machine has {unusable}; update the driver" if unusable else "torch sees no GPU"
+        )
         raise UserError(f"device: cuda is set, but {seen}; or set device: cpu or auto")
     if unusable:
         _warn_of(unusable)
@@ -61,7 +77,8 @@ def use_gpu(name: str) -> bool:
 
 
 def idle_gpus() -> str:
-    """The GPUs that the driver counts but CUDA cannot start, as when it is too old for this torch; "" for none."""
+    """The GPUs that the driver counts but CUDA cannot start, as when it is too old for this torch;
+    "" for none."""
     count = 0 if torch.cuda.is_available() else torch.cuda.device_count()
     return f"{count} GPU{'s' * (count > 1)} that CUDA cannot start" if count else ""
 
@@ -78,14 +95,16 @@ def _warn_of(unusable: str) -> None:
 def matmul_precision(precision: str, device: torch.device) -> str:
     """Precision of matrix products on a device, fp32 or bf16, given the one in the configuration.
 
-    Without hardware instructions, bf16 products on a CPU take up to fifty times as long as fp32, so fp32 replaces bf16 there.
+    Without hardware instructions, bf16 products on a CPU take up to fifty times as long as fp32, so
+    fp32 replaces bf16 there.
     """
     return "fp32" if precision == "bf16" and not multiplies_bf16(device.type) else precision
 
 
 @cache
 def multiplies_bf16(device: str) -> bool:
-    """Whether a device of this type, `cpu` or `cuda`, has instructions for bf16 products that oneDNN may use."""
+    """Whether a device of this type, `cpu` or `cuda`, has instructions for bf16 products that
+    oneDNN may use."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA", "")
@@ -93,14 +112,21 @@ def multiplies_bf16(device: str) -> bool:
         return False
     lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if PROCESSOR.is_file() else []
     fields = (line.partition(":") for line in lines)
-    return any(key.strip() in ("flags", "Features") and BF16 & set(value.split()) for key, _, value in fields)
+    return any(
+        key.strip() in ("flags", "Features") and BF16 & set(value.split())
+        for key, _, value in fields
+    )
 
 
 def take_gpus(number: int) -> list[int]:
-    """Reserve GPUs for this process until it ends and return their indices; a `UserError` if the machine has fewer."""
+    """Reserve GPUs for this process until it ends and return their indices; a `UserError` if the
+    machine has fewer."""
     visible = torch.cuda.device_count()
     if number > visible:
-        raise UserError(f"{number} processes need a GPU each, but torch sees {visible}; give the job gpu={visible}")
+        raise UserError(
+            f"{number} processes need a GPU each, but torch sees {visible}; give the job "
+            f"gpu={visible}"
+        )
     # CUDA_VISIBLE_DEVICES renumbers the GPUs; their UUIDs stay the same.
     uuids = [str(torch.cuda.get_device_properties(index).uuid) for index in range(visible)]
     names = ["-".join(filter(None, [os.environ.get("SLURM_JOB_ID"), uuid])) for uuid in uuids]
@@ -108,7 +134,8 @@ def take_gpus(number: int) -> list[int]:
 
 
 def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
-    """Lock `number` of the named devices at once, waiting until enough are free; returns indices into `names`, ascending.
+    """Lock `number` of the named devices at once, waiting until enough are free; returns indices
+    into `names`, ascending.
 
     `folder`: of the lock files, shared by all processes of the machine.
     """
@@ -125,14 +152,18 @@ def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
         for descriptor in held.values():
             os.close(descriptor)
         if not logged:
-            what = f"waiting for {number} of {len(names)} GPUs, which other jobs hold (locks in {folder})"
+            what = (
+                f"waiting for {number} of {len(names)} GPUs, which other jobs hold (locks in "
+                f"{folder})"
+            )
             log.info("%s; to compute on the CPU, set device: cpu", what)
             logged = True
         time.sleep(POLL_SECONDS)
 
 
 def _try(path: Path) -> int | None:
-    """Descriptor of an open file that holds the lock `path`, or None if another process holds the lock."""
+    """Descriptor of an open file that holds the lock `path`, or None if another process holds the
+    lock."""
     try:
         # A lock file of another user in a shared folder can be read, but not opened with O_CREAT.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

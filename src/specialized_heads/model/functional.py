@@ -1,7 +1,8 @@
 """Dropout, softmax and cross-entropy where PyTorch's kernels are slow: short sentences on a CPU.
 
-Attention rows over a dozen keys are too short for PyTorch's vectorised softmax, and its dropout draws more random numbers than
-needed. The tests compare each function with PyTorch's own, which is used on a GPU.
+Attention rows over a dozen keys are too short for PyTorch's vectorised softmax, and its dropout
+draws more random numbers than needed. The tests compare each function with PyTorch's own, which is
+used on a GPU.
 """
 
 import ctypes
@@ -16,19 +17,22 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-# Logits are held for this many labels at once. On a CPU, those of a small vocabulary fit into the cache; on a GPU, few large
-# products are faster, and their logits, in float32, take 256 MB at most (except of vocabularies above 262,144).
+# Logits are held for this many labels at once. On a CPU, those of a small vocabulary fit into the
+# cache; on a GPU, few large products are faster, and their logits, in float32, take 256 MB at most
+# (except of vocabularies above 262,144).
 LOSS_ROWS = 256
 GPU_LOGITS = 2**26
-LANES = 16  # floats in a vector register; PyTorch's softmax computes shorter rows one number at a time
+# floats in a vector register; PyTorch's softmax computes shorter rows one number at a time
+LANES = 16
 
 
 def prepare_cpu() -> None:
     """Tune glibc and oneDNN for many small operations; call this before the first tensor operation.
 
-    glibc keeps freed memory instead of returning it to the system after every tensor, which avoids page faults. oneDNN
-    compiles a kernel for each new shape of a matrix product (half a millisecond) and by default caches 1024 of them (about
-    half a megabyte each); an epoch of everyday sentences has three times as many shapes.
+    glibc keeps freed memory instead of returning it to the system after every tensor, which avoids
+    page faults. oneDNN compiles a kernel for each new shape of a matrix product (half a
+    millisecond) and by default caches 1024 of them (about half a megabyte each); an epoch of
+    everyday sentences has three times as many shapes.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     try:
@@ -45,7 +49,8 @@ _random = threading.local()
 
 @contextmanager
 def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
-    """Make dropout in this thread depend on `seed` alone within the block, whatever other threads draw."""
+    """Make dropout in this thread depend on `seed` alone within the block, whatever other threads
+    draw."""
     if device.type == "cuda":
         with torch.cuda.device(device):  # the current device is per thread
             torch.cuda.manual_seed(seed)
@@ -57,7 +62,8 @@ def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Zero each element with probability `rate` (rounded to a multiple of 2^-16 on a CPU); scale the rest by 1 / (1 - rate)."""
+    """Zero each element with probability `rate` (rounded to a multiple of 2^-16 on a CPU); scale
+    the rest by 1 / (1 - rate)."""
     if not training or rate == 0.0:
         return x
     if x.is_cuda:
@@ -67,19 +73,23 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def keep_mask(x: Tensor, rate: float) -> Tensor | None:
-    """Factors of dropout in the shape and type of x: 0 with probability `rate`, else 1 / (1 - rate); None: all are 1."""
+    """Factors of dropout in the shape and type of x: 0 with probability `rate`, else 1 / (1 -
+    rate); None: all are 1."""
     threshold = round(rate * 2**16)
     if threshold == 0:
         return None
-    # One 64-bit draw serves four elements. NumPy draws twice as fast as torch and does not block other threads.
+    # One 64-bit draw serves four elements. NumPy draws twice as fast as torch and does not block
+    # other threads.
     draws = _generator().integers(0, 2**64 - 1, (x.numel() + 3) // 4, np.uint64, endpoint=True)
     uniform = torch.from_numpy(draws.view(np.int16)[: x.numel()]).view(x.shape)
-    kept = uniform.clamp_(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)  # 0 or 1
+    # 0 or 1
+    kept = uniform.clamp_(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)
     return kept.to(x.dtype).mul_(1.0 / (1.0 - threshold / 2**16))
 
 
 def _generator() -> np.random.Generator:
-    """This thread's generator: the one set by `dropout_seed`, else a new one seeded by torch's generator."""
+    """This thread's generator: the one set by `dropout_seed`, else a new one seeded by torch's
+    generator."""
     if not hasattr(_random, "generator"):
         return np.random.Generator(np.random.SFC64(int(torch.randint(2**62, ()))))
     return _random.generator
@@ -101,7 +111,8 @@ def softmax_(scores: Tensor) -> Tensor:
 
 
 class _Softmax(torch.autograd.Function):
-    """Softmax from whole-tensor operations, whose speed does not depend on the length of the rows."""
+    """Softmax from whole-tensor operations, whose speed does not depend on the length of the
+    rows."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor) -> Tensor:
@@ -117,12 +128,20 @@ class _Softmax(torch.autograd.Function):
 
 
 def cross_entropy(
-    states: Tensor, table: Tensor, labels: Tensor, *, bias: Tensor | None = None, smoothing: float, ignore: int
+    states: Tensor,
+    table: Tensor,
+    labels: Tensor,
+    *,
+    bias: Tensor | None = None,
+    smoothing: float,
+    ignore: int,
 ) -> Tensor:
-    """Label-smoothed cross-entropy of softmax(states @ table.T + bias), summed over the labels, without storing all logits.
+    """Label-smoothed cross-entropy of softmax(states @ table.T + bias), summed over the labels,
+    without storing all logits.
 
-    States (N, D), output embeddings `table` (V, D), labels (N,), bias (V,). `smoothing` is spread evenly over the V tokens;
-    positions with the label `ignore` are left out. A float32 scalar, whose gradient is computed in the same pass.
+    States (N, D), output embeddings `table` (V, D), labels (N,), bias (V,). `smoothing` is spread
+    evenly over the V tokens; positions with the label `ignore` are left out. A float32 scalar,
+    whose gradient is computed in the same pass.
     """
     if not torch.is_grad_enabled():  # parameters ask for a gradient that nobody will read
         table, bias = table.detach(), None if bias is None else bias.detach()
@@ -144,7 +163,8 @@ class _CrossEntropy(torch.autograd.Function):
         narrow, size = table.to(states.dtype), len(table)
         real = (labels != ignore).float()[:, None]
         counted = states * real.to(states.dtype)
-        # The mean logit of a row is its product with the mean embedding, which saves a pass over the logits.
+        # The mean logit of a row is its product with the mean embedding, which saves a pass over
+        # the logits.
         mean = table.float().mean(0)
         loss = -smoothing * (counted.float() @ mean).sum()
         if bias is not None:
@@ -171,7 +191,8 @@ class _CrossEntropy(torch.autograd.Function):
             lse = _log_sum_exp(z, chosen, gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
             if needed:
-                # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term is subtracted after the loop.
+                # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term
+                # is subtracted after the loop.
                 gradient = z.copy_(p.scatter_(1, label, chosen - (1 - smoothing)))
                 if of_states is not None:
                     torch.mm(gradient, narrow, out=of_states[block])
@@ -192,7 +213,12 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: FunctionCtx, scale: Tensor) -> tuple[Tensor | None, ...]:
         gradients = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        return (*(None if x is None else (x * scale).to(dtype) for x, dtype in gradients), None, None, None)
+        return (
+            *(None if x is None else (x * scale).to(dtype) for x, dtype in gradients),
+            None,
+            None,
+            None,
+        )
 
 
 def _log_sum_exp(z: Tensor, chosen: Tensor, gold: Tensor) -> Tensor:

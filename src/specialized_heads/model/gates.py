@@ -1,7 +1,8 @@
 """Hard Concrete gates on attention heads (section 6.1; Louizos et al. 2018).
 
-A gate g multiplies the output of a head. One value is drawn per head and update, not per example, so the model must work
-with whole heads missing. At test time the gate is a decision: 1 if g = 1 is more likely than g = 0, else 0.
+A gate g multiplies the output of a head. One value is drawn per head and update, not per example,
+so the model must work with whole heads missing. At test time the gate is a decision: 1 if g = 1 is
+more likely than g = 0, else 0.
 """
 
 import math
@@ -22,7 +23,8 @@ class HardConcrete(nn.Module):
         self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
         # Constant value of each fixed gate; nan: not fixed.
         self.register_buffer("fixed", torch.full((heads,), torch.nan))
-        self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
+        # u = 1/2: the median gate
+        self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)
 
     def fix(self, decisions: Tensor) -> None:
         """Turn each gate into a constant: 1 where `decisions` (H,) is true, else 0."""
@@ -37,7 +39,8 @@ class HardConcrete(nn.Module):
         return torch.where(self.fixed.isnan(), probability_open(self.log_alpha), self.fixed)
 
     def forward(self) -> Tensor:
-        """Gates (H,): in training mode in [0, 1], from the noise drawn last; in evaluation mode the decisions, 0 or 1."""
+        """Gates (H,): in training mode in [0, 1], from the noise drawn last; in evaluation mode the
+        decisions, 0 or 1."""
         if self.training:
             return torch.where(self.fixed.isnan(), sample(self.log_alpha, self.noise), self.fixed)
         return self.decisions().float()
@@ -46,7 +49,8 @@ class HardConcrete(nn.Module):
 def draw(gates: list[HardConcrete], generator: torch.Generator) -> None:
     """Draw u ~ U(ε, 1-ε) for every head, to be used by all forward passes until the next draw.
 
-    Random numbers come from the CPU, so that every device has the same, and go to a GPU in one piece.
+    Random numbers come from the CPU, so that every device has the same, and go to a GPU in one
+    piece.
     """
     sizes = [len(gate.noise) for gate in gates]
     u = EPSILON + (1 - 2 * EPSILON) * torch.rand(sum(sizes), generator=generator)
@@ -60,7 +64,8 @@ def draw(gates: list[HardConcrete], generator: torch.Generator) -> None:
 class Mask(nn.Module):
     """Constant gates, to ablate heads without removing them.
 
-    The values are shared by all sentences (H,), or differ by sentence (B, H), which evaluates many masks in one pass.
+    The values are shared by all sentences (H,), or differ by sentence (B, H), which evaluates many
+    masks in one pass.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -75,7 +80,8 @@ class Mask(nn.Module):
         return self.values.dim() == 2
 
     def select(self, sentences: Tensor) -> None:
-        """Keep the rows of these sentences (indices into the batch) if the values differ by sentence."""
+        """Keep the rows of these sentences (indices into the batch) if the values differ by
+        sentence."""
         if self.by_sentence:
             self.values = self.values[sentences]
 
@@ -101,5 +107,6 @@ def hard(log_alpha: Tensor) -> Tensor:
 
 
 def soft(log_alpha: Tensor) -> Tensor:
-    """Gate without noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1), the test-time gate of Louizos et al. (2018)."""
+    """Gate without noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1), the test-time gate of
+    Louizos et al. (2018)."""
     return torch.clamp(torch.sigmoid(log_alpha) * (HIGH - LOW) + LOW, 0.0, 1.0)

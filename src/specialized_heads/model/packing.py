@@ -1,10 +1,13 @@
-"""Training without padding on a CPU: lists of tokens for everything but attention, which pads its blocks of sentences itself.
+"""Training without padding on a CPU: lists of tokens for everything but attention, which pads its
+blocks of sentences itself.
 
-The tokens of a batch, one after the other, fill the rows of a list. Its length is rounded up, so that few shapes occur: memory
-is reused, and oneDNN compiles few kernels. The filler at the end takes part in everything token-wise. No real token attends to
-it, attention returns zeros for it, and it has no label, so its gradients are zero.
+The tokens of a batch, one after the other, fill the rows of a list. Its length is rounded up, so
+that few shapes occur: memory is reused, and oneDNN compiles few kernels. The filler at the end
+takes part in everything token-wise. No real token attends to it, attention returns zeros for it,
+and it has no label, so its gradients are zero.
 
-Shapes: B sentences, P positions (padding included), N rows, H heads, T queries, S keys, K head width.
+Shapes: B sentences, P positions (padding included), N rows, H heads, T queries, S keys, K head
+width.
 """
 
 import math
@@ -26,7 +29,8 @@ class Packing:
         """`real`: which positions (B, P) are not padding."""
         self.shape, self.tokens = real.shape, int(real.sum())
         self.rows = (self.tokens // ROWS + 1) * ROWS  # the last row is always filler
-        self.place = torch.zeros(self.rows, dtype=torch.long)  # of each row among the B * P positions; of filler: 0
+        # of each row among the B * P positions; of filler: 0
+        self.place = torch.zeros(self.rows, dtype=torch.long)
         self.place[: self.tokens] = real.flatten().nonzero().flatten()
         self.row = torch.full(self.shape, self.rows - 1)  # of each position; of padding: the last
         self.row[real] = torch.arange(self.tokens)
@@ -46,8 +50,8 @@ class Packing:
     def heads(self, parts: int, heads: int) -> tuple[Tensor, Tensor]:
         """Two lists of indices of vectors of length K.
 
-        The first brings (N, parts, H, K) into the order (parts, B, H, P, K), the second brings it back. The parts are queries,
-        keys and values, or some of these.
+        The first brings (N, parts, H, K) into the order (parts, B, H, P, K), the second brings it
+        back. The parts are queries, keys and values, or some of these.
         """
         if (parts, heads) not in self._heads:
             part, head = torch.arange(parts), torch.arange(heads)
@@ -62,7 +66,8 @@ class Packing:
 
 @dataclass(frozen=True)
 class Blocks:
-    """What attention from one list of tokens to another needs; stands for the mask of padded attention."""
+    """What attention from one list of tokens to another needs; stands for the mask of padded
+    attention."""
 
     queries: Packing
     keys: Packing
@@ -71,10 +76,14 @@ class Blocks:
 
 def padding_mask(ids: Tensor, *, pad: int) -> Tensor:
     """Attention mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
-    return torch.zeros(ids.shape, device=ids.device).masked_fill(ids == pad, -torch.inf)[:, None, None]
+    return torch.zeros(ids.shape, device=ids.device).masked_fill(ids == pad, -torch.inf)[
+        :, None, None
+    ]
 
 
-def attend(query: Tensor, memory: Tensor | None, blocks: Blocks, *, heads: int, dropout: float) -> Tensor:
+def attend(
+    query: Tensor, memory: Tensor | None, blocks: Blocks, *, heads: int, dropout: float
+) -> Tensor:
     """Outputs of the heads (N, H*K), zero in the filler.
 
     Args:
@@ -85,14 +94,21 @@ def attend(query: Tensor, memory: Tensor | None, blocks: Blocks, *, heads: int, 
 
 
 class _Attention(torch.autograd.Function):
-    """Scaled dot-product attention with its own backward pass, which reuses the blocks of the forward pass."""
+    """Scaled dot-product attention with its own backward pass, which reuses the blocks of the
+    forward pass."""
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, query: Tensor, memory: Tensor | None, blocks: Blocks, heads: int, rate: float
+        ctx: FunctionCtx,
+        query: Tensor,
+        memory: Tensor | None,
+        blocks: Blocks,
+        heads: int,
+        rate: float,
     ) -> Tensor:
         (b, t), (_, s) = blocks.queries.shape, blocks.keys.shape
-        first = _unpack(query, blocks.queries, 3 if memory is None else 1, heads)  # (parts, B*H, T, K)
+        # (parts, B*H, T, K)
+        first = _unpack(query, blocks.queries, 3 if memory is None else 1, heads)
         q, k, v = first if memory is None else (*first, *_unpack(memory, blocks.keys, 2, heads))
         scale = q.shape[-1] ** -0.5
         scores = torch.bmm(q, k.mT, out=empty(b * heads, t, s, dtype=q.dtype))
@@ -112,7 +128,8 @@ class _Attention(torch.autograd.Function):
         blocks, heads = ctx.blocks, ctx.heads
         # Padding takes the gradient of the filler, which is zero.
         [gradient] = _unpack(gradient, blocks.queries, 1, heads)
-        parts = torch.empty(3 if ctx.own else 1, *q.shape, dtype=q.dtype)  # gradients of q; of k and v
+        # gradients of q; of k and v
+        parts = torch.empty(3 if ctx.own else 1, *q.shape, dtype=q.dtype)
         others = parts[1:] if ctx.own else torch.empty(2, *k.shape, dtype=q.dtype)
         torch.bmm(dropped.mT, gradient, out=others[1])
         of_p = torch.bmm(gradient, v.mT, out=torch.empty_like(dropped)).to(p.dtype)
@@ -127,7 +144,8 @@ class _Attention(torch.autograd.Function):
 
 
 def empty(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Uninitialised tensor whose memory is rounded up to one of few sizes, so that freed memory can be used again."""
+    """Uninitialised tensor whose memory is rounded up to one of few sizes, so that freed memory can
+    be used again."""
     size = math.prod(shape)
     step = max(2 ** (size.bit_length() - 4), 1)
     return torch.empty(-(-size // step) * step, dtype=dtype)[:size].view(shape)
@@ -138,7 +156,9 @@ def _unpack(x: Tensor, packing: Packing, parts: int, heads: int) -> Tensor:
     b, p = packing.shape
     rows = x.contiguous().view(x.shape[0] * parts * heads, -1)
     out = empty(parts * b * heads * p, rows.shape[1], dtype=x.dtype)
-    return torch.index_select(rows, 0, packing.heads(parts, heads)[0], out=out).view(parts, b * heads, p, -1)
+    return torch.index_select(rows, 0, packing.heads(parts, heads)[0], out=out).view(
+        parts, b * heads, p, -1
+    )
 
 
 def _pack(x: Tensor, packing: Packing, parts: int, heads: int) -> Tensor:

@@ -1,11 +1,12 @@
 """The Transformer of the paper (appendix B.2), in the variant of its released code.
 
-Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source, target and output embeddings (the first two
-scaled by √d), no output bias, sinusoidal positions. The number of heads may differ between layers (a pruned configuration).
-`Architecture` has a field for each point in which other published models differ.
+Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source, target and
+output embeddings (the first two scaled by √d), no output bias, sinusoidal positions. The number of
+heads may differ between layers (a pruned configuration). `Architecture` has a field for each point
+in which other published models differ.
 
-Shapes: B sentences, S source and T target tokens, D width, V target vocabulary. Lists of N tokens (`packing`), (N, D), may
-replace (B, S, D) and (B, T, D).
+Shapes: B sentences, S source and T target tokens, D width, V target vocabulary. Lists of N tokens
+(`packing`), (N, D), may replace (B, S, D) and (B, T, D).
 """
 
 import copy
@@ -52,7 +53,10 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
         hidden = self.activation(self.expand(x.to(self.expand.weight.dtype)))
         if activations is not None:
-            activations[self.name, self.layer, "input"], activations[self.name, self.layer, "hidden"] = x, hidden
+            (
+                activations[self.name, self.layer, "input"],
+                activations[self.name, self.layer, "hidden"],
+            ) = x, hidden
         return self.contract(dropout(hidden, self.dropout, self.training))
 
 
@@ -71,13 +75,18 @@ class Layer(nn.Module):
         name: str = "",
         activations: Activations | None = None,
     ) -> Tensor:
-        """Add what a sub-layer computes from the normalised residual stream (B, T, D), with dropout.
+        """Add what a sub-layer computes from the normalised residual stream (B, T, D), with
+        dropout.
 
-        `activations` records both summands under the sub-layer's name. With `post_norm` the sum is normalised instead.
+        `activations` records both summands under the sub-layer's name. With `post_norm` the sum is
+        normalised instead.
         """
         update = function(x if self.post_norm else norm(x))
         if activations is not None:
-            activations[name, self.layer, "residual"], activations[name, self.layer, "update"] = x, update
+            activations[name, self.layer, "residual"], activations[name, self.layer, "update"] = (
+                x,
+                update,
+            )
         x = x + dropout(update, self.dropout, self.training).to(x.dtype)
         return norm(x) if self.post_norm else x
 
@@ -90,7 +99,9 @@ class EncoderLayer(Layer):
         self.attention_norm = LayerNorm(a)
         self.attention = MultiHeadAttention(a, kind="encoder", layer=layer, dropout=dropout)
         self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
+        self.feed_forward = FeedForward(
+            a, name="encoder_feed_forward", layer=layer, dropout=dropout
+        )
 
     def forward(
         self,
@@ -100,11 +111,16 @@ class EncoderLayer(Layer):
         *,
         memory: Tensor | None = None,
     ) -> Tensor:
-        """`memory`: the states of all tokens (B, S, D), if x has only some of them; with `post_norm`."""
-        attend = partial(self.attention, memory=memory, attn_mask=attn_mask, activations=activations)
+        """`memory`: the states of all tokens (B, S, D), if x has only some of them; with
+        `post_norm`."""
+        attend = partial(
+            self.attention, memory=memory, attn_mask=attn_mask, activations=activations
+        )
         feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
-        return self.sublayer(x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations)
+        return self.sublayer(
+            x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations
+        )
 
 
 class DecoderLayer(Layer):
@@ -117,7 +133,9 @@ class DecoderLayer(Layer):
         self.cross_norm = LayerNorm(a)
         self.cross = MultiHeadAttention(a, kind="cross", layer=layer, dropout=dropout)
         self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(a, name="decoder_feed_forward", layer=layer, dropout=dropout)
+        self.feed_forward = FeedForward(
+            a, name="decoder_feed_forward", layer=layer, dropout=dropout
+        )
 
     def forward(
         self,
@@ -128,17 +146,23 @@ class DecoderLayer(Layer):
         activations: Activations | None = None,
     ) -> Tensor:
         attend = partial(self.attention, memory=None, attn_mask=causal, activations=activations)
-        attend_to_memory = partial(self.cross, memory=memory, attn_mask=memory_mask, activations=activations)
+        attend_to_memory = partial(
+            self.cross, memory=memory, attn_mask=memory_mask, activations=activations
+        )
         feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "decoder", activations)
         x = self.sublayer(x, self.cross_norm, attend_to_memory, "cross", activations)
-        return self.sublayer(x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations)
+        return self.sublayer(
+            x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations
+        )
 
 
 class Network(nn.Module):
-    """What the translation model and BERT share: attention sub-layers whose heads can be gated, masked and removed.
+    """What the translation model and BERT share: attention sub-layers whose heads can be gated,
+    masked and removed.
 
-    `architecture` is a frozen dataclass with the heads of each attention type; `encoder` and `decoder` hold the layers.
+    `architecture` is a frozen dataclass with the heads of each attention type; `encoder` and
+    `decoder` hold the layers.
     """
 
     @property
@@ -155,19 +179,25 @@ class Network(nn.Module):
         return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
 
     def packs(self) -> bool:
-        """Whether to train on packed tokens: on a CPU, where it is faster, and without fixed patterns, which need padding."""
+        """Whether to train on packed tokens: on a CPU, where it is faster, and without fixed
+        patterns, which need padding."""
         return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
     def has_fixed_heads(self) -> bool:
         """Whether a head that is left has a fixed pattern."""
-        return any(attention.is_fixed(head) for attention in self.attentions() for head in attention.heads)
+        return any(
+            attention.is_fixed(head) for attention in self.attentions() for head in attention.heads
+        )
 
     def in_precision(self, dtype: torch.dtype) -> Self:
-        """A copy for training whose matrix products run in a narrower type; `refresh` updates its weights.
+        """A copy for training whose matrix products run in a narrower type; `refresh` updates its
+        weights.
 
-        LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those tensors with this model.
+        LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those
+        tensors with this model.
         """
-        post_norm = self.architecture.post_norm  # where the output of a LayerNorm is the residual stream
+        # where the output of a LayerNorm is the residual stream
+        post_norm = self.architecture.post_norm
         shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
         narrow = copy.deepcopy(self, shared)
         for layer in (*narrow.encoder, *narrow.decoder):
@@ -176,29 +206,44 @@ class Network(nn.Module):
                     module.precision = None if post_norm else dtype
                 elif isinstance(module, MultiHeadAttention | nn.Linear):
                     for name, weight in list(module.named_parameters(recurse=False)):
-                        setattr(module, name, nn.Parameter(weight.detach().to(dtype), weight.requires_grad))
+                        setattr(
+                            module,
+                            name,
+                            nn.Parameter(weight.detach().to(dtype), weight.requires_grad),
+                        )
         return narrow
 
     def refresh(self, source: Self) -> None:
         """Copy the weights of `source` into this model, which `in_precision` has made from it."""
-        pairs = [(new, old) for new, old in zip(self.parameters(), source.parameters(), strict=True) if new is not old]
+        pairs = [
+            (new, old)
+            for new, old in zip(self.parameters(), source.parameters(), strict=True)
+            if new is not old
+        ]
         with torch.no_grad():
             for new, old in pairs:
                 new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
-        """Permanently remove heads from the weight matrices; `kept`: places of those that stay, by attention type and layer."""
+        """Permanently remove heads from the weight matrices; `kept`: places of those that stay, by
+        attention type and layer."""
         for kind, layers in kept.items():
             for attention, positions in zip(self.attentions(kind), layers, strict=True):
                 attention.keep(positions)
-        heads = {kind: tuple(attention.heads for attention in self.attentions(kind)) for kind in KINDS}
+        heads = {
+            kind: tuple(attention.heads for attention in self.attentions(kind)) for kind in KINDS
+        }
         self.architecture = replace(self.architecture, **heads)
 
     def remove_heads(self, removed: Collection[Head]) -> None:
         """Permanently remove these heads from the weight matrices."""
         kept = {
             kind: [
-                [place for place, head in enumerate(a.heads) if (kind, a.layer + 1, head + 1) not in removed]
+                [
+                    place
+                    for place, head in enumerate(a.heads)
+                    if (kind, a.layer + 1, head + 1) not in removed
+                ]
                 for a in self.attentions(kind)
             ]
             for kind in KINDS
@@ -217,7 +262,9 @@ class Transformer(Network):
         self.target_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.output_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         if a.tied:
-            self.target_embedding = self.source_embedding if a.tied == "all" else self.target_embedding
+            self.target_embedding = (
+                self.source_embedding if a.tied == "all" else self.target_embedding
+            )
             self.output_embedding = self.target_embedding
         bias = nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False)
         self.output_bias = bias if a.output_bias else None
@@ -225,7 +272,8 @@ class Transformer(Network):
         self.encoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
         self.decoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
-        self.register_buffer("positions", torch.empty(0, a.width), persistent=False)  # encodings, made on demand
+        # encodings, made on demand
+        self.register_buffer("positions", torch.empty(0, a.width), persistent=False)
 
     def forward(
         self,
@@ -235,26 +283,38 @@ class Transformer(Network):
         *,
         targets: Packing | None = None,
     ) -> Tensor:
-        """Decoder states (B, T, D) for teacher-forced targets, from which `logits` computes the scores of the next token.
+        """Decoder states (B, T, D) for teacher-forced targets, from which `logits` computes the
+        scores of the next token.
 
-        Padded ids: the source (B, S) ends in EOS, the target (B, T) begins with the start token. `activations` records what the
-        analysis needs. With the places `targets` of the target's tokens, nothing is computed for padding: states (N, D).
+        Padded ids: the source (B, S) ends in EOS, the target (B, T) begins with the start token.
+        `activations` records what the analysis needs. With the places `targets` of the target's
+        tokens, nothing is computed for padding: states (N, D).
         """
         sources = Packing(source != self.architecture.tokens.pad) if targets else None
         memory, attn_mask = self.encode(source, activations, packing=sources)
         x = self.embed(self.target_embedding, target, packing=targets)
-        causal = torch.full((target.shape[1],) * 2, -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+        causal = torch.full(
+            (target.shape[1],) * 2, -torch.inf, dtype=x.dtype, device=x.device
+        ).triu(1)
         memory_mask = attn_mask.to(x.dtype)
         if targets:
-            causal, memory_mask = Blocks(targets, targets, causal), Blocks(targets, sources, memory_mask)
+            causal, memory_mask = (
+                Blocks(targets, targets, causal),
+                Blocks(targets, sources, memory_mask),
+            )
         for layer in self.decoder:
             x = layer(x, memory, causal, memory_mask, activations)
         return self.decoder_norm(x)
 
     def encode(
-        self, source: Tensor, activations: Activations | None = None, *, packing: Packing | None = None
+        self,
+        source: Tensor,
+        activations: Activations | None = None,
+        *,
+        packing: Packing | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Encoder output, called memory, (B, S, D) or with `packing` (N, D); attention mask (B, 1, 1, S) that hides padding."""
+        """Encoder output, called memory, (B, S, D) or with `packing` (N, D); attention mask (B, 1,
+        1, S) that hides padding."""
         x = self.embed(self.source_embedding, source, packing=packing)
         attn_mask = padding_mask(source, pad=self.architecture.tokens.pad)
         mask = Blocks(packing, packing, attn_mask) if packing else attn_mask.to(x.dtype)
@@ -266,11 +326,17 @@ class Transformer(Network):
         """Scores (..., V) of the next token, from decoder states (..., D)."""
         return F.linear(states, self.output_embedding, self.output_bias)
 
-    def embed(self, table: Tensor, ids: Tensor, *, start: int = 0, packing: Packing | None = None) -> Tensor:
-        """Embeddings of ids (B, T), scaled by √d, plus the encodings of their positions, from `start` on: (B, T, D) or (N, D)."""
+    def embed(
+        self, table: Tensor, ids: Tensor, *, start: int = 0, packing: Packing | None = None
+    ) -> Tensor:
+        """Embeddings of ids (B, T), scaled by √d, plus the encodings of their positions, from
+        `start` on: (B, T, D) or (N, D)."""
         encodings = self.encodings(start, start + ids.shape[1])
         if packing:
-            ids, encodings = packing.pack(ids, filler=self.architecture.tokens.pad), encodings[packing.position]
+            ids, encodings = (
+                packing.pack(ids, filler=self.architecture.tokens.pad),
+                encodings[packing.position],
+            )
         x = F.embedding(ids, table)
         if self.architecture.scale_embeddings:
             x = x * math.sqrt(self.architecture.width)
@@ -295,23 +361,32 @@ class Transformer(Network):
         return narrow
 
 
-def sinusoids(length: int, width: int, *, frequency: float = 1.0, base: float = 1e4, last: bool = True) -> Tensor:
-    """Position encodings (length, width): sines in the first half of the channels, cosines in the second (released code).
+def sinusoids(
+    length: int, width: int, *, frequency: float = 1.0, base: float = 1e4, last: bool = True
+) -> Tensor:
+    """Position encodings (length, width): sines in the first half of the channels, cosines in the
+    second (released code).
 
-    Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`. An
-    odd width has one sine more or, with `last`, a channel of zeros at the end, as in transformers.
+    Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest
+    left out unless `last`. An odd width has one sine more or, with `last`, a channel of zeros at
+    the end, as in transformers.
     """
     half, odd = width // 2, width % 2
     fall = math.log(base) / max(half - 1 if last else width / 2, 1)
-    angles = torch.arange(length)[:, None] * (frequency * torch.exp(torch.arange(half + odd) * -fall))[None, :]
+    angles = (
+        torch.arange(length)[:, None]
+        * (frequency * torch.exp(torch.arange(half + odd) * -fall))[None, :]
+    )
     sines = angles.sin()[:, : half + odd * (not last)]
     return F.pad(torch.cat([sines, angles.cos()[:, :half]], dim=1), (0, odd * last))
 
 
 def initialise(model: Transformer, *, seed: int) -> None:
-    """Draw all weights: embeddings N(0, d^-½), other matrices Glorot uniform, biases 0, LayerNorm gains 1.
+    """Draw all weights: embeddings N(0, d^-½), other matrices Glorot uniform, biases 0, LayerNorm
+    gains 1.
 
-    The bound of a matrix follows from its own shape, so attention matrices with fewer heads have larger weights.
+    The bound of a matrix follows from its own shape, so attention matrices with fewer heads have
+    larger weights.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():

@@ -1,16 +1,19 @@
 """Stage parse: a dependency tree for each analysis sentence (section 5.2).
 
-Three engines: `stanza` parses any text (`stanza_engine`); `conllu` reads trees from a file, a treebank or the output of another
-parser; `embedded` reads those that are kept in the repository with an embedded corpus, and fails if one is missing. The report
-names the parser and its models, and counts the sentences with a tree. Nothing is downloaded here.
+Three engines: `stanza` parses any text (`stanza_engine`); `conllu` reads trees from a file, a
+treebank or the output of another parser; `embedded` reads those that are kept in the repository
+with an embedded corpus, and fails if one is missing. The report names the parser and its models,
+and counts the sentences with a tree. Nothing is downloaded here.
 
-A tree of a file belongs to the analysis sentence with the same text. White space is ignored, since many parsers do not record
-where spaces were; a tree whose text also has the same spaces is preferred. Its words are located by counting characters without
-white space, so nothing is searched for or guessed. Sentences without a tree, or whose tree spells other words, have no parse and
-are counted.
+A tree of a file belongs to the analysis sentence with the same text. White space is ignored, since
+many parsers do not record where spaces were; a tree whose text also has the same spaces is
+preferred. Its words are located by counting characters without white space, so nothing is searched
+for or guessed. Sentences without a tree, or whose tree spells other words, have no parse and are
+counted.
 
-Empty nodes and enhanced dependencies are ignored. Relations keep their names. Several roots are allowed, because not every parser
-gives a text a single root, and arcs are counted individually; a file with a cycle of heads is refused.
+Empty nodes and enhanced dependencies are ignored. Relations keep their names. Several roots are
+allowed, because not every parser gives a text a single root, and arcs are counted individually; a
+file with a cycle of heads is refused.
 """
 
 import re
@@ -29,7 +32,8 @@ from specialized_heads.tables import read_columns
 
 COLUMNS = 10
 MANY_MISSING = 0.1  # share of the sentences that may have no tree before it is warned of
-LEAST = 0.1  # share of the sentences that must have a tree in the file, which otherwise is of another text
+# share of the sentences that must have a tree in the file, which otherwise is of another text
+LEAST = 0.1
 NUMBER = re.compile(r"(\d{1,9})(?:(-|\.)(\d{1,9}))?")
 HEAD = re.compile(r"\d{1,9}")
 TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
@@ -40,7 +44,8 @@ class Settings(Parser):
 
 
 class Token(NamedTuple):
-    """A surface token: its form, the space after it, and its syntactic words as (form, head, relation, upos)."""
+    """A surface token: its form, the space after it, and its syntactic words as (form, head,
+    relation, upos)."""
 
     form: str
     space: str
@@ -55,9 +60,11 @@ class Tree(NamedTuple):
 
 
 def read_trees(path: Path) -> list[Tree]:
-    """The sentences of a CoNLL-U file, plain or compressed, in order; any other file is a `UserError` with the line.
+    """The sentences of a CoNLL-U file, plain or compressed, in order; any other file is a
+    `UserError` with the line.
 
-    `text` is the comment `# text`, or else the forms, separated by spaces except after `SpaceAfter=No`.
+    `text` is the comment `# text`, or else the forms, separated by spaces except after
+    `SpaceAfter=No`.
     """
     trees = [_tree(block, path) for block in _blocks(path)]
     if not trees:
@@ -88,21 +95,34 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         row = line.split("\t")
         if len(row) != COLUMNS:
             raise UserError(f"{where}: {len(row)} columns between tabs where CoNLL-U has {COLUMNS}")
-        number, form, upos, head, relation, other = row[0], decode_entities(row[1]), row[3], row[6], row[7], row[9]
+        number, form, upos, head, relation, other = (
+            row[0],
+            decode_entities(row[1]),
+            row[3],
+            row[6],
+            row[7],
+            row[9],
+        )
         if not (parts := NUMBER.fullmatch(number)):
-            raise UserError(f"{where}: {number!r} is not the number of a word; it must be like 4, 4-5 or 4.1")
+            raise UserError(
+                f"{where}: {number!r} is not the number of a word; it must be like 4, 4-5 or 4.1"
+            )
         first, kind, end = parts.groups()
         if kind == ".":
             continue
         if int(first) != (word := len(heads) + 1):
             raise UserError(
-                f"{where}: word {number} instead of word {word}; number words from 1 in each sentence, and end "
+                f"{where}: word {number} instead of word {word}; number words from 1 in each "
+                f"sentence, and end "
                 "sentences with an empty line"
             )
         if kind and (word <= last or int(end) < word):
             raise UserError(f"{where}: {number} is not a range of words after the preceding ones")
         if not kind and (not HEAD.fullmatch(head) or relation == "_"):
-            raise UserError(f"{where}: word {number} has no head and relation; the file must hold parsed sentences")
+            raise UserError(
+                f"{where}: word {number} has no head and relation; the file must hold parsed "
+                f"sentences"
+            )
         if word > last:
             tokens.append(Token(form, "" if "SpaceAfter=No" in other.split("|") else " ", []))
         if kind:
@@ -114,22 +134,28 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         raise UserError(f"{path}, line {block[-1][0]}: the sentence ends inside a multi-word token")
     for line_number, head in heads:
         if head > len(heads):
-            raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {len(heads)} words")
+            raise UserError(
+                f"{path}, line {line_number}: head {head} in a sentence of {len(heads)} words"
+            )
     try:
         TopologicalSorter({word: [head] for word, (_, head) in enumerate(heads, start=1)}).prepare()
     except CycleError as error:
         cycle = error.args[1][:0:-1]  # each word's head follows it
         raise UserError(
             f"{path}, line {heads[cycle[0] - 1][0]}: word {cycle[0]} is in a cycle (heads in turn: "
-            f"{', '.join(map(str, [*cycle[1:], cycle[0]]))}); each word must lead to a root, a word with head 0"
+            f"{', '.join(map(str, [*cycle[1:], cycle[0]]))}); each word must lead to a root, a "
+            f"word with head 0"
         ) from None
     return Tree(text or "".join(token.form + token.space for token in tokens).strip(), tokens)
 
 
 def place(tokens: list[Token], text: str) -> list[Word]:
-    """The words of a tree in a sentence; none if the forms of the tokens, joined, are not the characters of the text."""
+    """The words of a tree in a sentence; none if the forms of the tokens, joined, are not the
+    characters of the text."""
     positions = [position for position, letter in enumerate(text) if not letter.isspace()]
-    if letters(text) != "".join(letters(token.form) for token in tokens) or len(letters(text)) != len(positions):
+    if letters(text) != "".join(letters(token.form) for token in tokens) or len(
+        letters(text)
+    ) != len(positions):
         return []
     words, start = [], 0
     for token in tokens:
@@ -138,7 +164,9 @@ def place(tokens: list[Token], text: str) -> list[Word]:
             return []
         forms = [form for form, *_ in token.words]
         spans = word_spans(forms, text=text, start=positions[start], end=positions[end - 1] + 1)
-        words += [Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)]
+        words += [
+            Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)
+        ]
         start = end
     return words
 
@@ -149,32 +177,41 @@ def _clean(text: str) -> str:
 
 
 def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word]]]:
-    """The tree of each sentence, if there is one, and its words there, none if they do not spell the sentence."""
+    """The tree of each sentence, if there is one, and its words there, none if they do not spell
+    the sentence."""
     known: dict[str, Tree] = {}
     for form in (_clean, letters):
         for tree in trees:
             known.setdefault(form(tree.text), tree)
     matches = [known.get(text) or known.get(letters(text)) for text in texts]
-    return matches, [place(tree.tokens, text) if tree else [] for tree, text in zip(matches, texts, strict=True)]
+    return matches, [
+        place(tree.tokens, text) if tree else [] for tree, text in zip(matches, texts, strict=True)
+    ]
 
 
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
-    """The words of each sentence, empty without a parse, from a CoNLL-U file; and the entries of the report.
+    """The words of each sentence, empty without a parse, from a CoNLL-U file; and the entries of
+    the report.
 
-    Of trees with the same text the first is used. A `UserError` if fewer than `LEAST` of the sentences have a tree in the file.
+    Of trees with the same text the first is used. A `UserError` if fewer than `LEAST` of the
+    sentences have a tree in the file.
     """
     trees = read_trees(path)
     matches, parses = look_up(texts, trees)
     if not any(parses) and any(matches):
         tree, text = next((tree, text) for tree, text in zip(matches, texts, strict=True) if tree)
         raise UserError(
-            f"{path}: {sum(map(bool, matches))} of the {len(texts)} analysis sentences have a tree, but its words are not those "
-            f"of the text: {' '.join(token.form for token in tree.tokens)!r} for {text!r}; they must stand as in the text"
+            f"{path}: {sum(map(bool, matches))} of the {len(texts)} analysis sentences have a "
+            f"tree, but its words are not those "
+            f"of the text: {' '.join(token.form for token in tree.tokens)!r} for {text!r}; they "
+            f"must stand as in the text"
         )
     if (parsed := sum(map(bool, parses))) < LEAST * len(texts):
         raise UserError(
-            f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among the {len(trees)} of this file; "
-            "it must have those of corpus/analysis.parquet, or be the treebank in corpora.*.source.analysis"
+            f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among "
+            f"the {len(trees)} of this file; "
+            "it must have those of corpus/analysis.parquet, or be the treebank in "
+            "corpora.*.source.analysis"
         )
     return parses, {
         "engine": "conllu",
@@ -183,17 +220,21 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         "trees": len(trees),
         "trees_of_a_repeated_text": len(trees) - len({_clean(tree.text) for tree in trees}),
         "sentences_without_a_tree": sum(tree is None for tree in matches),
-        "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(matches, parses)),
+        "sentences_with_other_words": sum(
+            tree is not None and not words for tree, words in zip(matches, parses)
+        ),
     }
 
 
 def embedded_parses(texts: list[str], *, resource: Path) -> tuple[list[list[Word]], dict[str, str]]:
-    """The words of each sentence in `parses.conllu.gz` of a corpus, and the parser; a `UserError` if one has no tree."""
+    """The words of each sentence in `parses.conllu.gz` of a corpus, and the parser; a `UserError`
+    if one has no tree."""
     _, parses = look_up(texts, read_trees(resource))
     if missing := sum(not words for words in parses):
         raise UserError(
             f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: "
-            "there are parses for the first documents under the shipped filters only; set parser.engine: stanza"
+            "there are parses for the first documents under the shipped filters only; set "
+            "parser.engine: stanza"
         )
     about = read_json(resource.with_name("parses.json"))
     return parses, {key: about[key] for key in ("engine", "version", "model", "command")}
@@ -211,7 +252,9 @@ def main(args: Files, settings: Settings) -> None:
         case "stanza":
             from specialized_heads.parsing import stanza_engine  # takes seconds to import
 
-            pipeline = stanza_engine.load_pipeline(**settings.model_dump(include={"language", "directory", "package"}))
+            pipeline = stanza_engine.load_pipeline(
+                **settings.model_dump(include={"language", "directory", "package"})
+            )
             parses = stanza_engine.parse_sentences(pipeline, texts)
             about = stanza_engine.describe(pipeline, package=settings.package)
     write_parses(args.output, parses)
@@ -224,4 +267,7 @@ def main(args: Files, settings: Settings) -> None:
     without = [text for text, words in zip(texts, parses, strict=True) if not words]
     if len(without) > MANY_MISSING * len(texts):
         log.warning("%d sentences have no tree, first this one: %s", len(without), without[0])
-    log.info("%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words", report)
+    log.info(
+        "%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words",
+        report,
+    )

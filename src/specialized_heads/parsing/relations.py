@@ -1,10 +1,12 @@
-"""Stage relations: how often each dependency relation occurs, and how well a fixed offset would find it (section 5.2).
+"""Stage relations: how often each dependency relation occurs, and how well a fixed offset would
+find it (section 5.2).
 
-The baseline that a syntactic head must beat always looks at one relative position: for each relation and direction, the most
-frequent distance, in words, from the attending word to its target.
+The baseline that a syntactic head must beat always looks at one relative position: for each
+relation and direction, the most frequent distance, in words, from the attending word to its target.
 
-A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Relations of Stanford Dependencies that differ from
-Universal Dependencies in name only are the same: the paper's dobj is `obj`.
+A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Relations of Stanford
+Dependencies that differ from Universal Dependencies in name only are the same: the paper's dobj is
+`obj`.
 """
 
 from collections import Counter
@@ -19,7 +21,8 @@ from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import Files, Section, UserError, command, log
 from specialized_heads.tables import write_table
 
-# Relations that differ in name only: Stanford Dependencies (de Marneffe and Manning 2008) -> Universal Dependencies, version 2.
+# Relations that differ in name only: Stanford Dependencies (de Marneffe and Manning 2008) ->
+# Universal Dependencies, version 2.
 STANFORD = {
     "dobj": "obj",
     "nsubjpass": "nsubj:pass",
@@ -52,7 +55,8 @@ class Settings(Section):
 
 
 class Arc(NamedTuple):
-    """A dependency between two words of a sentence, as positions from 0; `relation` is the requested name."""
+    """A dependency between two words of a sentence, as positions from 0; `relation` is the
+    requested name."""
 
     relation: str
     head: int
@@ -65,7 +69,8 @@ def canonical(relation: str) -> str:
 
 
 def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
-    """The arcs of one sentence with a requested relation (Universal or Stanford Dependencies), by position of the dependent.
+    """The arcs of one sentence with a requested relation (Universal or Stanford Dependencies), by
+    position of the dependent.
 
     One that matches two requests (`nsubj` and `nsubj:pass`) appears twice.
     """
@@ -75,18 +80,28 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
         if word.head > 0:
             name = canonical(word.relation)
             names = {name, name.split(":")[0]}
-            matches += [Arc(relation, word.head - 1, dependent) for relation, wanted in requested if wanted in names]
+            matches += [
+                Arc(relation, word.head - 1, dependent)
+                for relation, wanted in requested
+                if wanted in names
+            ]
     return matches
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
     """Describe relations that do not occur, and all that do."""
-    known = sorted({canonical(word.relation) for words in parses for word in words if word.head > 0})
-    return f"{', '.join(map(repr, absent))}; the parses contain {', '.join(known) or 'no relation at all'}"
+    known = sorted(
+        {canonical(word.relation) for words in parses for word in words if word.head > 0}
+    )
+    return (
+        f"{', '.join(map(repr, absent))}; the parses contain "
+        f"{', '.join(known) or 'no relation at all'}"
+    )
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
-    """The most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without arcs."""
+    """The most frequent offset (ties: the nearest, then the negative one) and its share of the
+    arcs; None, None without arcs."""
     if not counts:
         return None, None
     offset = min(counts, key=lambda offset: (-counts[offset], abs(offset), offset))
@@ -94,20 +109,32 @@ def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
 
 
 def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> pa.Table:
-    """Relative positions in the arcs of each sentence: one row per relation and direction, in the requested order.
+    """Relative positions in the arcs of each sentence: one row per relation and direction, in the
+    requested order.
 
-    `offsets` and `counts` are the histogram of relative positions (target minus attending word), by increasing offset.
+    `offsets` and `counts` are the histogram of relative positions (target minus attending word), by
+    increasing offset.
     """
-    positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
+    positions = {
+        (relation, direction): Counter() for relation in relations for direction in DIRECTIONS
+    }
     for arc in chain.from_iterable(sentences):
         offset = arc.dependent - arc.head
         positions[arc.relation, "head_to_dependent"][offset] += 1
         positions[arc.relation, "dependent_to_head"][-offset] += 1
     rows = [
-        (*key, counts.total(), *offset_baseline(counts), sorted(counts), [counts[offset] for offset in sorted(counts)])
+        (
+            *key,
+            counts.total(),
+            *offset_baseline(counts),
+            sorted(counts),
+            [counts[offset] for offset in sorted(counts)],
+        )
         for key, counts in positions.items()
     ]
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
+    )
 
 
 @command("parses", "output", settings=Settings)
@@ -115,14 +142,19 @@ def main(args: Files, settings: Settings) -> None:
     names = {}
     for relation in settings.relations:
         if (other := names.setdefault(canonical(relation), relation)) != relation:
-            raise UserError(f"heads.relations: {other} and {relation} are one relation; keep one of them")
+            raise UserError(
+                f"heads.relations: {other} and {relation} are one relation; keep one of them"
+            )
     parses = read_parses(args.parses)
-    table = relation_table((arcs(words, settings.relations) for words in parses.values()), settings.relations)
+    table = relation_table(
+        (arcs(words, settings.relations) for words in parses.values()), settings.relations
+    )
     arcs_of = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
     absent = [relation for relation, number in arcs_of.items() if not number]
     if len(absent) == len(arcs_of):
         raise UserError(
-            f"heads.relations: none of them occurs in {args.parses}: {explain_absent(absent, parses.values())}"
+            f"heads.relations: none of them occurs in {args.parses}: "
+            f"{explain_absent(absent, parses.values())}"
         )
     if absent:
         log.warning("%s: no arc of %s", args.parses, explain_absent(absent, parses.values()))

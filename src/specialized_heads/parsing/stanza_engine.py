@@ -1,10 +1,13 @@
-"""Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
+"""Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in
+that sentence.
 
-Sentences are never split (`tokenize_no_ssplit`), because relations are counted within the translation model's sentences. Since
-release 1.15, these processors open every file with `torch.load(weights_only=True)`, which runs no code from it.
+Sentences are never split (`tokenize_no_ssplit`), because relations are counted within the
+translation model's sentences. Since release 1.15, these processors open every file with
+`torch.load(weights_only=True)`, which runs no code from it.
 
-As a stage: download the models that an experiment needs, in one job before any corpus is parsed. Parse jobs run concurrently,
-possibly on cluster nodes without a network; they only load models from disk. The manifest has the hash of each file.
+As a stage: download the models that an experiment needs, in one job before any corpus is parsed.
+Parse jobs run concurrently, possibly on cluster nodes without a network; they only load models from
+disk. The manifest has the hash of each file.
 """
 
 from collections.abc import Container
@@ -14,11 +17,25 @@ from pydantic import Field
 
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.words import Word, word_spans
-from specialized_heads.stage import Files, Section, UserError, command, file_hash, log, optional, progress, write_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    command,
+    file_hash,
+    log,
+    optional,
+    progress,
+    write_json,
+)
 
 with optional("stanza"):
     import stanza
-    from stanza.resources.common import DEFAULT_MODEL_DIR, download_resources_json, load_resources_json
+    from stanza.resources.common import (
+        DEFAULT_MODEL_DIR,
+        download_resources_json,
+        load_resources_json,
+    )
 
 PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where the package has it
 BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
@@ -37,11 +54,13 @@ class Settings(Section):
     models: list[Models] = Field(min_length=1)
 
 
-def load_pipeline(*, language: str, directory: str | None, package: str, download: bool = False) -> stanza.Pipeline:
+def load_pipeline(
+    *, language: str, directory: str | None, package: str, download: bool = False
+) -> stanza.Pipeline:
     """Load a pipeline from disk; a `UserError` if there are no such models, or they are damaged.
 
-    A region ("pt_BR") is ignored if Stanza has no models for it. `directory`: None for Stanza's own. `download`: fetch what is
-    missing; otherwise the network is not used.
+    A region ("pt_BR") is ignored if Stanza has no models for it. `directory`: None for Stanza's
+    own. `download`: fetch what is missing; otherwise the network is not used.
     """
     folder = str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
     what = f"Stanza models for {language!r}, package {package!r}, in {folder}"
@@ -50,13 +69,19 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
             log.info("fetching %s", what)
         try:
             return _build(language, folder, package, method=method)
-        except Exception as error:  # a damaged model can raise anything, and the network layers share no base class
+        # a damaged model can raise anything, and the network layers share no base class
+        except Exception as error:
             problem = error
     failed = "They could not be fetched. " if download else ""
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
-    command = f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
-    remedy = f"Fetch them where there is a network ({command}), and check parser.directory, package and download; "
+    command = (
+        f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
+    )
+    remedy = (
+        f"Fetch them where there is a network ({command}), and check parser.directory, "
+        f"package and download; "
+    )
     remedy += "or parse English text without them by resources/make_parses.py (docs/parsing.md)"
     raise UserError(f"no {what}: {reason}. {failed}{remedy}") from problem
 
@@ -82,17 +107,26 @@ def _build(language: str, folder: str, package: str, *, method: str | None) -> s
 
 
 def _code(language: str, *, known: Container[str]) -> str:
-    """Stanza's code of a language: the whole one ("zh-hant"), or else the part before the region."""
+    """Stanza's code of a language: the whole one ("zh-hant"), or else the part before the
+    region."""
     whole, short = language.lower().replace("_", "-"), without_region(language)
     parts = whole.split("-")[1:]
-    script = "hant" if {"tw", "hk", "mo"} & set(parts) else next((part for part in parts if len(part) == 4), "")
-    return next((code for code in (language.lower(), whole, f"{short}-{script}", short) if code in known), whole)
+    script = (
+        "hant"
+        if {"tw", "hk", "mo"} & set(parts)
+        else next((part for part in parts if len(part) == 4), "")
+    )
+    return next(
+        (code for code in (language.lower(), whole, f"{short}-{script}", short) if code in known),
+        whole,
+    )
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
     """The words of each sentence, in order, possibly none.
 
-    If a blank line inside a text makes Stanza split it, the trees follow each other, each with its own root.
+    If a blank line inside a text makes Stanza split it, the trees follow each other, each with its
+    own root.
     """
     parses = []
     for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
@@ -112,13 +146,17 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
 
 
 def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
-    """The origin of the trees: engine, version, model, command (without the directory, which has no effect)."""
-    models = ", ".join(f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list)
+    """The origin of the trees: engine, version, model, command (without the directory, which has no
+    effect)."""
+    models = ", ".join(
+        f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list
+    )
     return {
         "engine": "stanza",
         "version": stanza.__version__,
         "model": f"{pipeline.lang}/{package} ({models})",
-        "command": f'stanza.Pipeline("{pipeline.lang}", package="{package}", processors="{",".join(PROCESSORS)}", '
+        "command": f'stanza.Pipeline("{pipeline.lang}", package="{package}", '
+        f'processors="{",".join(PROCESSORS)}", '
         "tokenize_no_ssplit=True)",
     }
 

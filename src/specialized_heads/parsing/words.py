@@ -1,9 +1,9 @@
 """The parse table: one row per word of a dependency tree.
 
-Words are syntactic words of Universal Dependencies; the words of a multi-word token divide its characters among them if they
-spell it ("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence in
-`analysis.parquet`, never of a tokenised text, so that trees can be aligned with any segmentation. A sentence without a parse has
-no rows.
+Words are syntactic words of Universal Dependencies; the words of a multi-word token divide its
+characters among them if they spell it ("don't" = "do" + "n't"), else each has all of them ("du" =
+"de" + "le"). Offsets count characters of the sentence in `analysis.parquet`, never of a tokenised
+text, so that trees can be aligned with any segmentation. A sentence without a parse has no rows.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,8 @@ from specialized_heads.tables import read_table, write_table
 
 
 class Word(NamedTuple):
-    """One word of a tree: characters [start, end), number of its head (from 1; 0 for the root), UD relation and tag."""
+    """One word of a tree: characters [start, end), number of its head (from 1; 0 for the root), UD
+    relation and tag."""
 
     form: str
     start: int
@@ -29,16 +30,23 @@ class Word(NamedTuple):
 
 
 COLUMNS = ("sentence", "word", *Word._fields)
-SCHEMA = pa.schema([(name, pa.string() if name in ("form", "relation", "upos") else pa.int32()) for name in COLUMNS])
+SCHEMA = pa.schema(
+    [
+        (name, pa.string() if name in ("form", "relation", "upos") else pa.int32())
+        for name in COLUMNS
+    ]
+)
 
 
 def letters(text: str) -> str:
-    """The characters of a text for comparison: composed as in the clean stage, without white space and invisible characters."""
+    """The characters of a text for comparison: composed as in the clean stage, without white space
+    and invisible characters."""
     return "".join(compose(drop_invisible(windows_punctuation(text))).split())
 
 
 def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The characters [start, end) of each word of a token, given those of the token and the forms of its words.
+    """The characters [start, end) of each word of a token, given those of the token and the forms
+    of its words.
 
     A word has its part of the token if the forms, joined, spell it; else the whole token.
     """
@@ -47,7 +55,10 @@ def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list
     if not all(spelled) or "".join(spelled) != "".join(text[place] for place in places):
         return [(start, end)] * len(forms)
     lengths = [len(form) for form in spelled]
-    return [(places[last - length], places[last - 1] + 1) for length, last in zip(lengths, accumulate(lengths))]
+    return [
+        (places[last - length], places[last - 1] + 1)
+        for length, last in zip(lengths, accumulate(lengths))
+    ]
 
 
 def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
@@ -61,7 +72,8 @@ def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
 
 
 def read_parses(path: Path) -> dict[int, list[Word]]:
-    """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in `analysis.parquet`."""
+    """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in
+    `analysis.parquet`."""
     table = read_table(path, schema=SCHEMA)
     parses: dict[int, list[Word]] = {}
     for sentence, _, *word in zip(*(table.column(name).to_pylist() for name in COLUMNS)):

@@ -1,1 +1,2 @@
-"""Pruning heads: Hard Concrete gates (Voita et al., section 6), importance and ablation (Michel et al.)."""
+"""Pruning heads: Hard Concrete gates (Voita et al., section 6), importance and ablation
+(Michel et al.)."""

@@ -1,14 +1,16 @@
 """Stage: BLEU without some of the heads, which are masked, not removed (Michel et al. 2019).
 
-Without `--importance`: without each single head and, with `alone`, with each head alone in its layer (sections 3.2 and 3.3). With
-it: as heads are removed in its order, the least important first (section 4); each step removes a share of the heads, of all types
-together and, with `by_type`, of each type separately. The model is not trained in between, and importance is that of the whole
+Without `--importance`: without each single head and, with `alone`, with each head alone in its
+layer (sections 3.2 and 3.3). With it: as heads are removed in its order, the least important first
+(section 4); each step removes a share of the heads, of all types together and, with `by_type`, of
+each type separately. The model is not trained in between, and importance is that of the whole
 model. The difference from the whole model has the p-value and the interval of a paired bootstrap.
 
-A removal is a set of heads whose output is multiplied by zero, which equals removing them from the weights: the only bias that
-stays is that of the layer's output projection. A pass translates every sentence under several removals: the batch is tiled, one
-tile per removal. If no removal of a pass includes encoder heads, the encoder runs once for all tiles. Runs are resumable: each
-pass saves the outputs so far, with a fingerprint of everything that affects them.
+A removal is a set of heads whose output is multiplied by zero, which equals removing them from the
+weights: the only bias that stays is that of the layer's output projection. A pass translates every
+sentence under several removals: the batch is tiled, one tile per removal. If no removal of a pass
+includes encoder heads, the encoder runs once for all tiles. Runs are resumable: each pass saves the
+outputs so far, with a fingerprint of everything that affects them.
 """
 
 import hashlib
@@ -43,25 +45,39 @@ Row = dict[str, Any]
 REMOVALS = 8  # in one pass
 STEPS = 10  # of systematic pruning, as in the paper
 SINGLE = {"what": pa.string()} | HEAD
-SYSTEMATIC = {"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()}
+SYSTEMATIC = {
+    "pruned": pa.string(),
+    "removed": pa.int64(),
+    "heads": pa.int64(),
+    "share": pa.float64(),
+}
 SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
+    **dict.fromkeys(
+        ("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()
+    ),
     "sentences": pa.int64(),
     "signature": pa.string(),
 }
 
 
 def removals(architecture: Architecture, *, alone: bool) -> list[tuple[Row, Removal]]:
-    """The heads to remove, with their row of the table: what (without | alone), type, layer, head (from 1)."""
+    """The heads to remove, with their row of the table: what (without | alone), type, layer, head
+    (from 1)."""
     heads = heads_of(architecture, scope="all")
     removed = [("without", head, frozenset([head])) for head in heads]
     for head in heads if alone else []:
-        removed.append(("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head}))
-    return [({"what": what} | dict(zip(HEAD, head, strict=True)), removal) for what, head, removal in removed]
+        removed.append(
+            ("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head})
+        )
+    return [
+        ({"what": what} | dict(zip(HEAD, head, strict=True)), removal)
+        for what, head, removal in removed
+    ]
 
 
 def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
-    """Heads of a type, or of "all", from the least to the most important; ties by type, layer and number.
+    """Heads of a type, or of "all", from the least to the most important; ties by type, layer and
+    number.
 
     By importance divided by its norm in the layer, as in the paper.
     """
@@ -77,7 +93,8 @@ def steps(heads: int) -> list[int]:
 
 
 def removals_by_importance(importance: pd.DataFrame, *, by_type: bool) -> list[tuple[Row, Removal]]:
-    """The heads removed at every step, with their row of the table: pruned (all or a type), removed, heads, share."""
+    """The heads removed at every step, with their row of the table: pruned (all or a type),
+    removed, heads, share."""
     rows = []
     for kind in ("all", *KINDS) if by_type else ("all",):
         order = ranking(importance, kind)
@@ -99,39 +116,55 @@ def ablate(
     alone: bool = False,
     by_type: bool = False,
 ) -> None:
-    """Compute outputs under each removal and with all heads, score them, and write one row per removal.
+    """Compute outputs under each removal and with all heads, score them, and write one row per
+    removal.
 
     Args:
-        files: `importance` or None; `output`; `state`, a folder for finished passes, from which a run resumes.
+        files: `importance` or None; `output`; `state`, a folder for finished passes, from which a
+        run resumes.
         outputs: computes those of one pass; see `resumed`.
-        scores: the scores, the same `columns` for all, from the outputs under each removal and NOTHING.
+        scores: the scores, the same `columns` for all, from the outputs under each removal and
+        NOTHING.
     """
     if files.importance:
         importance = read_table(files.importance).to_pandas()
         wanted, named = removals_by_importance(importance, by_type=by_type), SYSTEMATIC
     else:
         wanted, named = removals(architecture, alone=alone), SINGLE
-    under = resumed(outputs, [removal for _, removal in wanted], state=files.state, fingerprint=fingerprint)
+    under = resumed(
+        outputs, [removal for _, removal in wanted], state=files.state, fingerprint=fingerprint
+    )
     scored = scores(under)
     rows = [row | scored[removal] for row, removal in wanted]
     with run_state.finishing(files.state):
         write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(named | columns)))
     metric = next(iter(columns))
-    stage.log.info("%d removals, %s of the whole model %.2f", len(rows), metric, scored[NOTHING][metric])
+    stage.log.info(
+        "%d removals, %s of the whole model %.2f", len(rows), metric, scored[NOTHING][metric]
+    )
 
 
 def resumed(
-    outputs: Callable[[list[Removal]], Iterable[Any]], removals: Iterable[Removal], *, state: Path, fingerprint: str
+    outputs: Callable[[list[Removal]], Iterable[Any]],
+    removals: Iterable[Removal],
+    *,
+    state: Path,
+    fingerprint: str,
 ) -> dict[Removal, Any]:
-    """The outputs under each removal, and with all heads; `outputs` computes those of one pass, as plain numbers in lists.
+    """The outputs under each removal, and with all heads; `outputs` computes those of one pass, as
+    plain numbers in lists.
 
-    Finished passes are kept in the folder `state`, which the caller removes after the results are written; those with another
-    `fingerprint`, of everything that affects the outputs, are discarded.
+    Finished passes are kept in the folder `state`, which the caller removes after the results are
+    written; those with another `fingerprint`, of everything that affects the outputs, are
+    discarded.
     """
     wanted = dict.fromkeys([NOTHING, *removals])
     run_state.claim(state)
     saved = run_state.read_state(state, fingerprint=fingerprint, checkpoints=())
-    found = {frozenset(map(tuple, heads)): output for heads, output in json.loads(saved["outputs"] if saved else "[]")}
+    found = {
+        frozenset(map(tuple, heads)): output
+        for heads, output in json.loads(saved["outputs"] if saved else "[]")
+    }
     if found:
         stage.log.info("resuming after %d removals", len(found))
     for group in stage.progress(passes(set(wanted) - set(found)), what="ablation", unit="pass"):
@@ -144,26 +177,35 @@ def resumed(
 
 
 def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
-    """Group removals by pass: the unmasked model separately, and removals with and without encoder heads separately."""
+    """Group removals by pass: the unmasked model separately, and removals with and without encoder
+    heads separately."""
     kinds: dict[str, list[Removal]] = {"nothing": [], "decoder": [], "encoder": []}
     for removal in sorted(removals, key=sorted):
         in_encoder = any(kind == "encoder" for kind, _, _ in removal)
         kinds["encoder" if in_encoder else "decoder" if removal else "nothing"].append(removal)
-    return [same[start : start + REMOVALS] for same in kinds.values() for start in range(0, len(same), REMOVALS)]
+    return [
+        same[start : start + REMOVALS]
+        for same in kinds.values()
+        for start in range(0, len(same), REMOVALS)
+    ]
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any], code: Iterable[str] = ()) -> str:
-    """Hash of files, settings, and the code of `corpus`, `model`, `pruning` and further packages."""
+    """Hash of files, settings, and the code of `corpus`, `model`, `pruning` and further
+    packages."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
     parts.append(stage.code_hash("corpus", "model", "pruning", *code))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def mask(model: Network, removals: list[Removal], *, sentences: int = 1) -> None:
-    """Mask heads for a tiled batch: all B `sentences` under the first of R removals, then all under the next; R · B rows."""
+    """Mask heads for a tiled batch: all B `sentences` under the first of R removals, then all under
+    the next; R · B rows."""
     for attention in model.attentions():
         names = [(attention.kind, attention.layer + 1, head + 1) for head in attention.heads]
-        values = torch.tensor([[name not in removal for name in names] for removal in removals], dtype=torch.float32)
+        values = torch.tensor(
+            [[name not in removal for name in names] for removal in removals], dtype=torch.float32
+        )
         attention.gate = None
         if values.numel() and not values.all():
             rows = values.repeat_interleave(sentences, dim=0)
@@ -187,7 +229,8 @@ def translate_set(
 ) -> list[list[list[int]]]:
     """Translate a set under each removal of a pass.
 
-    The unmasked model translates the same batches as the stage `translate`, so its translations are identical.
+    The unmasked model translates the same batches as the stage `translate`, so its translations are
+    identical.
     """
 
     def under_each(batch: list[list[int]]) -> list[tuple[list[int], ...]]:
@@ -204,10 +247,24 @@ class Settings(Decoded):
     by_type: bool = False  # by importance: also the heads of each type separately
 
 
-@stage.command("model", "tokens", "bpe", "references", "output", "state", optional=("importance",), settings=Settings)
+@stage.command(
+    "model",
+    "tokens",
+    "bpe",
+    "references",
+    "output",
+    "state",
+    optional=("importance",),
+    settings=Settings,
+)
 def main(files: stage.Files, settings: Settings) -> None:
-    run_state.claim(files.state)  # before it may wait for a GPU that an earlier process holds, which then stops
-    model, store, pieces = load_on(files.model, settings.device), load_tokens(files.tokens), load_bpe(files.bpe)
+    # before it may wait for a GPU that an earlier process holds, which then stops
+    run_state.claim(files.state)
+    model, store, pieces = (
+        load_on(files.model, settings.device),
+        load_tokens(files.tokens),
+        load_bpe(files.bpe),
+    )
     [gold] = read_columns(files.references, "target")
 
     def scores(under: dict[Removal, list[list[int]]]) -> dict[Removal, Row]:
@@ -219,7 +276,12 @@ def main(files: stage.Files, settings: Settings) -> None:
         full, compared, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
         common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
         return {
-            removal: {"bleu": score.bleu, "delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
+            removal: {
+                "bleu": score.bleu,
+                "delta": score.bleu - full,
+                "delta_low": score.low,
+                "delta_high": score.high,
+            }
             | {"p_value": score.p_value}
             | common
             for removal, score in zip(texts, compared, strict=True)

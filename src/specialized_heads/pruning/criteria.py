@@ -1,15 +1,18 @@
-"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune` trains it further.
+"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune`
+trains it further.
 
-Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table.
-"random" draws sets of heads and keeps the one with the median development loss, since one draw says little and BLEU of each would
-cost a translation. The description has the development loss of the model, and of all draws. Everything outside the scope stays
-bit for bit the same.
-Scope "all" ranks the three attention types together; ties are broken by type, layer and head. A head without a value (its
-confidence was never measured on a real token) ranks last; a type in which no head has a value is an error.
+Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep
+the best heads of a table. "random" draws sets of heads and keeps the one with the median
+development loss, since one draw says little and BLEU of each would cost a translation. The
+description has the development loss of the model, and of all draws. Everything outside the scope
+stays bit for bit the same. Scope "all" ranks the three attention types together; ties are broken by
+type, layer and head. A head without a value (its confidence was never measured on a real token)
+ranks last; a type in which no head has a value is an error.
 
-Updates, schedule and frozen weights of fine-tuning are those of pruning. So a model pruned by gates differs from one whose heads
-another criterion chose only by the choice, by gates that train while they choose, and by its own draws for order and dropout.
-Fine-tuning also continues controls from scratch, which so end with as many updates, in as many decays, as pruned models.
+Updates, schedule and frozen weights of fine-tuning are those of pruning. So a model pruned by gates
+differs from one whose heads another criterion chose only by the choice, by gates that train while
+they choose, and by its own draws for order and dropout. Fine-tuning also continues controls from
+scratch, which so end with as many updates, in as many decays, as pruned models.
 """
 
 import copy
@@ -38,13 +41,15 @@ class CutSettings(stage.Section):
 
 
 def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
-    """These heads by descending value in a column of a table of heads; of equal ones, the first of the list comes first."""
+    """These heads by descending value in a column of a table of heads; of equal ones, the first of
+    the list comes first."""
     table = read_table(path, columns=(*HEAD, column)).to_pandas()
     values = table.set_index(list(HEAD))[column].reindex(heads)
     known = values.groupby(level=0).count()
     if not known.all():
         raise stage.UserError(
-            f"{path}: {column}: no {known.idxmin()} head has a value, so they cannot be ranked; remove the criterion from "
+            f"{path}: {column}: no {known.idxmin()} head has a value, so they cannot be ranked; "
+            f"remove the criterion from "
             "comparison.criteria, or leave pruning.all and heads_all empty"
         )
     if values.hasnans:
@@ -53,7 +58,8 @@ def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
 
 
 def at_random(heads: list[Head], *, seed: int, draw: int = 0) -> list[Head]:
-    """Heads in a random order that depends on seed and draw only; the first n are among the first n + 1."""
+    """Heads in a random order that depends on seed and draw only; the first n are among the first n
+    + 1."""
     return [heads[index] for index in np.random.default_rng([seed, draw]).permutation(len(heads))]
 
 
@@ -81,7 +87,9 @@ def cut(files: stage.Files, settings: CutSettings) -> None:
     if settings.criterion == "random":
         described["dev_losses"] = losses
     save(model, files.output, training={**baseline, "cut": described})
-    stage.log.info("%d of %d heads kept; development loss %.3f", len(left), len(heads), losses[median])
+    stage.log.info(
+        "%d of %d heads kept; development loss %.3f", len(left), len(heads), losses[median]
+    )
 
 
 class FinetuneSettings(FineTuning):

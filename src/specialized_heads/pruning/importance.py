@@ -1,14 +1,17 @@
-"""Stage: the importance I_h of every head, by one forward and backward pass (Michel et al. 2019, section 4.1).
+"""Stage: the importance I_h of every head, by one forward and backward pass (Michel et al. 2019,
+section 4.1).
 
-Multiply a head's output by a mask ξ_h: I_h measures how the loss changes with ξ_h near 1. By the chain rule ∂L/∂ξ_h is the
-product of the head's output (its context) and its gradient, summed over positions. Here the absolute value is taken at each
-position, before the mean, so that positions with opposite effects do not cancel:
+Multiply a head's output by a mask ξ_h: I_h measures how the loss changes with ξ_h near 1. By the
+chain rule ∂L/∂ξ_h is the product of the head's output (its context) and its gradient, summed over
+positions. Here the absolute value is taken at each position, before the mean, so that positions
+with opposite effects do not cancel:
 
     I_h = mean over tokens of |Σ_d context · ∂L/∂context|
 
-A token is a query of the head: a source token for encoder heads, a target position for the others, end of sentence included,
-padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing; for a classifier,
-that of the label. The set is the development set, on which no weight was trained.
+A token is a query of the head: a source token for encoder heads, a target position for the others,
+end of sentence included, padding excluded. L is the cross-entropy of the reference, summed over a
+sentence, without label smoothing; for a classifier, that of the label. The set is the development
+set, on which no weight was trained.
 """
 
 import numpy as np
@@ -34,7 +37,8 @@ class Settings(stage.Section):
 
 
 def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]:
-    """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is ∂L/∂ξ_h.
+    """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is
+    ∂L/∂ξ_h.
 
     (B, H, T) per attention type and layer (from 0) with heads; T are source or target positions.
     """
@@ -52,23 +56,31 @@ def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]
     }
 
 
-def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> dict[tuple[str, int], np.ndarray]:
+def importance(
+    model: Network, store: TokenStore, *, tokens: int = TOKENS
+) -> dict[tuple[str, int], np.ndarray]:
     """I_h of all heads over a set: (H,) in nats per attention type and layer with heads."""
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
-    for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
+    for sentences in stage.progress(
+        in_order(store, tokens=tokens), what="importance", unit="batch"
+    ):
         batch = make_batch(store, sentences).to(model.device)
         real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
         real["cross"] = real["decoder"]
         for (kind, layer), values in sensitivities(model, batch).items():
-            sums[kind, layer] += (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64).cpu().numpy()
+            sums[kind, layer] += (
+                (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64).cpu().numpy()
+            )
             queries[kind, layer] += int(real[kind].sum())
     return {key: total / queries[key] for key, total in sums.items()}
 
 
-def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
-    """One row per head: type, layer and head (from 1), importance, and importance divided by its L2 norm over the heads of
-    the layer and type (section 4.1), or 0 if the norm is 0."""
+def table(
+    model: Network, importances: dict[tuple[str, int], np.ndarray]
+) -> list[dict[str, str | int | float]]:
+    """One row per head: type, layer and head (from 1), importance, and importance divided by its L2
+    norm over the heads of the layer and type (section 4.1), or 0 if the norm is 0."""
     rows = []
     for attention in model.attentions():
         if not attention.heads:
@@ -76,7 +88,12 @@ def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> lis
         values = importances[attention.kind, attention.layer]
         norm = float(np.linalg.norm(values))
         for head, value in zip(attention.heads, values.tolist(), strict=True):
-            row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1, "importance": value}
+            row = {
+                "type": attention.kind,
+                "layer": attention.layer + 1,
+                "head": head + 1,
+                "importance": value,
+            }
             rows.append(row | {"importance_normalised": value / norm if norm else 0.0})
     return rows
 

@@ -1,18 +1,23 @@
-"""Stage: fine-tune a trained model with a gate on each head and a sparsity penalty, then remove the closed heads.
+"""Stage: fine-tune a trained model with a gate on each head and a sparsity penalty, then remove the
+closed heads.
 
-Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target
-embeddings and softmax stay bit for bit the same. Scope "all" prunes the three attention types and trains all weights. The
-penalty has a given λ, or one controlled to reach a number of heads. With λ 0 there are no gates, whose noise would
-close some. The last weights are kept; the penalised loss selects no model.
+Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the
+encoder: decoder, target embeddings and softmax stay bit for bit the same. Scope "all" prunes the
+three attention types and trains all weights. The penalty has a given λ, or one controlled to reach
+a number of heads. With λ 0 there are no gates, whose noise would close some. The last weights are
+kept; the penalised loss selects no model.
 
-The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
-rounding costs. They are measured where the heads are chosen: with a given λ at the end, with a number of heads earlier.
+The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and
+with gates of 0 or 1 show what rounding costs. They are measured where the heads are chosen: with a
+given λ at the end, with a number of heads earlier.
 
-With `--like`, the model starts from random weights and is trained as the baseline, but with gates and penalty, a control of
-pruning a trained model (footnote 8). All weights are trained, whatever the scope.
+With `--like`, the model starts from random weights and is trained as the baseline, but with gates
+and penalty, a control of pruning a trained model (footnote 8). All weights are trained, whatever
+the scope.
 
-A remark says where pruning failed and what to do: gates that all stayed open, all closed, hardly moved or ended undecided. The
-common causes are a λ that is off by a small factor and gates that are too slow, or too fast for the weights to follow.
+A remark says where pruning failed and what to do: gates that all stayed open, all closed, hardly
+moved or ended undecided. The common causes are a λ that is off by a small factor and gates that are
+too slow, or too fast for the weights to follow.
 """
 
 import copy
@@ -62,14 +67,16 @@ class Settings(FineTuning):
 
 
 def freeze(model: Transformer, *, scope: str) -> None:
-    """Freeze what a scope does not train: with "encoder" whatever the decoder uses too, with "all" nothing.
+    """Freeze what a scope does not train: with "encoder" whatever the decoder uses too, with "all"
+    nothing.
 
     A `UserError` says so if the encoder then cannot affect the output.
     """
     if scope == "encoder":
         if not any(model.architecture.cross):
             raise stage.UserError(
-                "the baseline has no cross-attention heads, so its encoder has no effect and cannot be trained alone; leave "
+                "the baseline has no cross-attention heads, so its encoder has no effect and "
+                "cannot be trained alone; leave "
                 "pruning.encoder and pruning.heads empty, and prune heads of all types"
             )
         trained = "encoder" if model.architecture.tied == "all" else ("source_embedding", "encoder")
@@ -86,14 +93,15 @@ def attach_gates(model: Transformer, *, scope: str) -> None:
 def gate_rows(model: Transformer) -> list[dict[str, Any]]:
     """One row per gate, of a model with the log α that decided.
 
-    The columns: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate is closed or fully open with
-    probability above 0.9), kept.
+    The columns: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate
+    is closed or fully open with probability above 0.9), kept.
     """
     rows = []
     for attention in model.attentions():
         if isinstance(attention.gate, HardConcrete):
             log_alpha = attention.gate.log_alpha.detach()
-            # P(g = 1) at log α is P(g = 0) at -log α: the larger of the two is P(g = 0) at -|log α|.
+            # P(g = 1) at log α is P(g = 0) at -log α: the larger of the two is P(g = 0) at -|log
+            # α|.
             certainty = 1 - probability_open(-log_alpha.abs())
             columns = {
                 "log_alpha": log_alpha,
@@ -118,13 +126,15 @@ def fold_soft_gates(model: Transformer) -> None:
 
 
 def decided_share(rows: Iterable[dict[str, Any]]) -> float:
-    """The share of gates with max(P(g = 0), P(g = 1)) > 0.9, from the rows of `gate_rows`; 1 without gates."""
+    """The share of gates with max(P(g = 0), P(g = 1)) > 0.9, from the rows of `gate_rows`; 1
+    without gates."""
     decisions = [row["decided"] for row in rows]
     return sum(decisions) / len(decisions) if decisions else 1.0
 
 
 def chosen_by_order(rows: list[dict[str, Any]], *, target_heads: int | None) -> bool:
-    """Whether the gates that were open differ so much from the number of heads that the order of log α alone chose them."""
+    """Whether the gates that were open differ so much from the number of heads that the order of
+    log α alone chose them."""
     if target_heads in (None, 0, len(rows)):
         return False
     open_ = sum(row["log_alpha"] > 0 for row in rows)
@@ -132,45 +142,72 @@ def chosen_by_order(rows: list[dict[str, Any]], *, target_heads: int | None) -> 
 
 
 def remark(
-    rows: list[dict[str, Any]], *, scope: str, lam: float | None, target_heads: int | None, init: float, updates: str
+    rows: list[dict[str, Any]],
+    *,
+    scope: str,
+    lam: float | None,
+    target_heads: int | None,
+    init: float,
+    updates: str,
 ) -> str | None:
     """What went wrong with the gates, and what to do about it; None if nothing did.
 
-    `rows` are those of `gate_rows`, `init` is log α at the start, `updates` the configuration key of their number.
+    `rows` are those of `gate_rows`, `init` is log α at the start, `updates` the configuration key
+    of their number.
     """
     if not rows or target_heads in (0, len(rows)):
         return None
     said, rate, number = [], "pruning.gate_learning_rate", len(rows)
     if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
-        return f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise {rate} or {updates}"
+        return (
+            f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise "
+            f"{rate} or {updates}"
+        )
     open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
     if chosen_by_order(rows, target_heads=target_heads):
         said.append(
-            f"{open_} of {number} gates were open when {stage.heads_text(target_heads)} had to be chosen, so the order of "
+            f"{open_} of {number} gates were open when {stage.heads_text(target_heads)} had to be "
+            f"chosen, so the order of "
             f"log α alone decided; raise {updates}"
         )
     kinds = dict.fromkeys(row["type"] for row in rows)
     gone = [kind for kind in kinds if not any(row["kept"] for row in rows if row["type"] == kind)]
     key = "pruning.heads" if scope == "encoder" else "pruning.heads_all"
     if lam is not None and all(row["kept"] for row in rows):
-        said.append(f"no gate closed at λ {lam:g}; try a larger λ, a higher {rate} or more {updates}, or set {key}")
-    elif lam is not None and gone:
-        closed = f"all {number} gates" if len(gone) == len(kinds) else f"all gates of type {' and '.join(gone)}"
         said.append(
-            f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower {rate}, or set {key}"
+            f"no gate closed at λ {lam:g}; try a larger λ, a higher {rate} or more {updates}, or "
+            f"set {key}"
+        )
+    elif lam is not None and gone:
+        closed = (
+            f"all {number} gates"
+            if len(gone) == len(kinds)
+            else f"all gates of type {' and '.join(gone)}"
+        )
+        said.append(
+            f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower "
+            f"{rate}, or set {key}"
         )
     if decided_share(rows) < MIN_DECIDED:
         said.append(
-            f"{decided} of {number} gates are decided (closed or fully open with probability above 0.9), so the choice of heads "
+            f"{decided} of {number} gates are decided (closed or fully open with probability above "
+            f"0.9), so the choice of heads "
             f"is a rounding; raise {updates} or {rate}"
         )
     return "; ".join(said) or None
 
 
 def describe(
-    deciding: Transformer, dev: TokenStore, settings: Settings, *, whole: int, decision: int, updates_key: str
+    deciding: Transformer,
+    dev: TokenStore,
+    settings: Settings,
+    *,
+    whole: int,
+    decision: int,
+    updates_key: str,
 ) -> dict[str, Any]:
-    """What `gates.json` says of gates that have decided; `deciding` ends without gates, the soft ones folded into W^O.
+    """What `gates.json` says of gates that have decided; `deciding` ends without gates, the soft
+    ones folded into W^O.
 
     Args:
         whole: number of heads of the scope before pruning.
@@ -193,14 +230,19 @@ def describe(
         "collapse": remark(rows, init=LOG_ALPHA, updates=updates_key, **target),
         "rows": rows,
     }
-    stage.log.info("%d of %d heads kept; log α above 0: %d", found["kept"], whole, found["gates_open"])
+    stage.log.info(
+        "%d of %d heads kept; log α above 0: %d", found["kept"], whole, found["gates_open"]
+    )
     if found["collapse"]:
         stage.log.warning("%s", found["collapse"])
     return found
 
 
-def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
-    """Train a model with gates, remove the closed heads, and write the result; frozen weights stay as they are.
+def train_gates(
+    model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str
+) -> None:
+    """Train a model with gates, remove the closed heads, and write the result; frozen weights stay
+    as they are.
 
     `updates_key`: the configuration key of the number of updates, for remarks.
     """
@@ -211,7 +253,8 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     if settings.target_heads is not None:
         if settings.target_heads > whole:
             raise stage.UserError(
-                f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but the model has {whole} in "
+                f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but "
+                f"the model has {whole} in "
                 f"scope {settings.scope}; ask for {whole} at most"
             )
         penalty = HeadCountController(settings.target_heads, settings.training.updates)
@@ -228,8 +271,12 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         deciding = copy.deepcopy(model)
         if checkpoints:
             set_weights(deciding, read_checkpoint(files.state, decision))
-        found = describe(deciding, data.dev, settings, whole=whole, decision=decision, updates_key=updates_key)
-        model.remove_heads({(row["type"], row["layer"], row["head"]) for row in found["rows"] if not row["kept"]})
+        found = describe(
+            deciding, data.dev, settings, whole=whole, decision=decision, updates_key=updates_key
+        )
+        model.remove_heads(
+            {(row["type"], row["layer"], row["head"]) for row in found["rows"] if not row["kept"]}
+        )
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = {name: found[name] for name in CERTAINTY}
@@ -238,9 +285,19 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
             save(model, files.output, training=training)
 
 
-@stage.command("train", "dev", "output", "records", "state", "gates", optional=("baseline", "like"), settings=Settings)
+@stage.command(
+    "train",
+    "dev",
+    "output",
+    "records",
+    "state",
+    "gates",
+    optional=("baseline", "like"),
+    settings=Settings,
+)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Prune `--baseline`; or train from random initialisation a model of the architecture of `--like`."""
+    """Prune `--baseline`; or train from random initialisation a model of the architecture of
+    `--like`."""
     if files.like:
         model = Transformer(architecture_of(files.like), dropout=settings.dropout)
         initialise(model, seed=settings.seed)

@@ -1,8 +1,9 @@
-"""Stages: gather what an experiment has measured into one of five tidy tables, or write its configuration.
+"""Stages: gather what an experiment has measured into one of five tidy tables, or write its
+configuration.
 
-docs/heads.md describes every column. All tables begin with the same ones, `KEYS`, so that they can be joined, and those of
-several experiments concatenated. The configuration is the validated one with all defaults: given to Snakemake as `--configfile`,
-it reproduces the same results.
+docs/heads.md describes every column. All tables begin with the same ones, `KEYS`, so that they can
+be joined, and those of several experiments concatenated. The configuration is the validated one
+with all defaults: given to Snakemake as `--configfile`, it reproduces the same results.
 """
 
 import json
@@ -22,19 +23,30 @@ from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
 
 KEYS = dict.fromkeys(("experiment", "corpus", "title", "kind", "model", "scope"), "string")
-KEYS |= {"lam": "float64", "target_heads": "Int64", "criterion": "string", "seed": "Int64", "update": "Int64"}
+KEYS |= {
+    "lam": "float64",
+    "target_heads": "Int64",
+    "criterion": "string",
+    "seed": "Int64",
+    "update": "Int64",
+}
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
 GATES = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
-# Columns that a table has even if nothing in it was measured, such as those of one kind of ablation.
+# Columns that a table has even if nothing in it was measured, such as those of one kind of
+# ablation.
 COLUMNS = {
     "ablation": [
-        "what", "type", "layer", "head", "removed", "heads", "share", "bleu", "bleu_low", "bleu_high", "bleu_full", "delta",
-        "delta_low", "delta_high", "p_value", "sentences", "measured_on", "systematic", "metric",
+        "what", "type", "layer", "head", "removed", "heads", "share", "bleu", "bleu_low",
+        "bleu_high", "bleu_full", "delta", "delta_low", "delta_high", "p_value", "sentences",
+        "measured_on", "systematic", "metric",
     ],
     "heads": ["type", "layer", "head", "functions"],
     "relations": ["relation", "direction"],
 }  # fmt: skip
-COMMENT = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"
+COMMENT = (
+    "# The configuration of this experiment with all defaults. To repeat it: `snakemake "
+    "--configfile`.\n"
+)
 # Columns that are the same in all rows of a table: when a head is syntactic.
 SAME = {"relations": {"least_arcs": LEAST_ARCS, "syntactic_margin": BY_NAME[SYNTACTIC].threshold}}
 BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
@@ -45,54 +57,74 @@ class Settings(stage.Section):
     experiment: str
     # Columns that are the same in all rows of a corpus, such as its title.
     corpora: dict[str, dict[str, str | int | float | None]]
-    files: dict[str, list[tuple[str, str, int]]]  # by pattern below the experiment's folder: corpus, model and seed
+    # by pattern below the experiment's folder: corpus, model and seed
+    files: dict[str, list[tuple[str, str, int]]]
     by_rule: list[str] = []  # corpora whose baselines have several rules of relevance
 
 
 def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd.DataFrame:
-    """The row of a model: its description, its scores and, if it has a log, its last development loss.
+    """The row of a model: its description, its scores and, if it has a log, its last development
+    loss.
 
     `baselines`: what a classification task compares its models with.
     """
-    described, score = stage.read_json(folder / "model.json"), stage.read_json(folder / "score.json")
+    described, score = (
+        stage.read_json(folder / "model.json"),
+        stage.read_json(folder / "score.json"),
+    )
     architecture, training = described["architecture"], described["training"]
     row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, baselines))
     row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}
     row["total_heads"] = sum(row[f"{kind}_heads"] for kind in KINDS)
-    row |= {f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS}
+    row |= {
+        f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS
+    }
     row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
     row["fixed_patterns"] = bool(architecture.get("fixed_patterns"))
     row["parameters"] = described["parameters"]
     if "target_vocabulary" in architecture:
-        matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)  # of the target, besides the source's
+        # of the target, besides the source's
+        matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)
         pieces = architecture["source_vocabulary"] + matrices * architecture["target_vocabulary"]
         row["parameters_without_embeddings"] = row["parameters"] - architecture["width"] * pieces
     # 0: an imported model; before: those of a control whose training has two parts
-    row["updates"] = update or training.get("before", 0) + training.get("training", {}).get("updates", 0)
+    row["updates"] = update or training.get("before", 0) + training.get("training", {}).get(
+        "updates", 0
+    )
     row["own_seed"] = training.get("seed") if kind in TRAINED else None
     records = log(folder / "log.jsonl") if kind in TRAINED else pd.DataFrame()
     row["dev_loss"] = records["dev_loss"].dropna().iloc[-1] if "dev_loss" in records else None
     if kind == "cut":
-        row |= {"dev_loss": training["cut"]["dev_loss"], "random_dev_losses": training["cut"].get("dev_losses")}
+        row |= {
+            "dev_loss": training["cut"]["dev_loss"],
+            "random_dev_losses": training["cut"].get("dev_losses"),
+        }
     return pd.DataFrame([row])
 
 
 def task_score(score: dict[str, Any], baselines: Path) -> dict[str, Any]:
-    """The scores of a classifier, in the columns of BLEU, and of what it is compared with; `second_`: on the second test set."""
+    """The scores of a classifier, in the columns of BLEU, and of what it is compared with;
+    `second_`: on the second test set."""
     others = stage.read_json(baselines)
     row = {"metric": score["metric"]}
     for name, start in (("test", ""), ("second", "second_")):
         if name in score:
             bag = others[name]["bag_of_words"].items()
-            own = {key.replace("score", "bleu").replace("delta", "difference"): v for key, v in score[name].items()}
-            own |= {key.replace("score", "bag_of_words"): v for key, v in bag if key.startswith("score")}
+            own = {
+                key.replace("score", "bleu").replace("delta", "difference"): v
+                for key, v in score[name].items()
+            }
+            own |= {
+                key.replace("score", "bag_of_words"): v for key, v in bag if key.startswith("score")
+            }
             own["majority"] = others[name]["majority"]
             row |= {f"{start}{key}": value for key, value in own.items()}
     return row
 
 
 def log(path: Path) -> pd.DataFrame:
-    """Records of a training; `open_<type>`: by layer, the probability that each head's gate is open."""
+    """Records of a training; `open_<type>`: by layer, the probability that each head's gate is
+    open."""
     try:
         records = [json.loads(line) for line in lines(path) if line]
     except ValueError as error:
@@ -106,26 +138,44 @@ def log(path: Path) -> pd.DataFrame:
 
 
 def with_rules(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The heads of a baseline with `relevance_<rule>`, its standard error `relevance_<rule>_error`, and how often the
-    `halves_<rule>` of a set agree on a layer's top head.
+    """The heads of a baseline with `relevance_<rule>`, its standard error `relevance_<rule>_error`,
+    and how often the `halves_<rule>` of a set agree on a layer's top head.
     """
-    rules = read_table(path).to_pandas().set_index(["type", "layer", "head"]).add_prefix("relevance_").reset_index()
+    rules = (
+        read_table(path)
+        .to_pandas()
+        .set_index(["type", "layer", "head"])
+        .add_prefix("relevance_")
+        .reset_index()
+    )
     for rule, layers in stage.read_json(path.with_suffix(".json"))["stability"].items():
-        agreement = {(kind, each["layer"]): each["top_head"] for kind, rows in layers.items() for each in rows}
-        rules[f"halves_{rule}"] = [agreement.get(layer) for layer in zip(rules["type"], rules["layer"])]
+        agreement = {
+            (kind, each["layer"]): each["top_head"]
+            for kind, rows in layers.items()
+            for each in rows
+        }
+        rules[f"halves_{rule}"] = [
+            agreement.get(layer) for layer in zip(rules["type"], rules["layer"])
+        ]
     return table.merge(rules, on=["type", "layer", "head"], how="left")
 
 
 def ablation(path: Path) -> pd.DataFrame:
-    """Scores without single heads or with one alone in its layer, or as heads go in order of importance."""
+    """Scores without single heads or with one alone in its layer, or as heads go in order of
+    importance."""
     scores = {f"score{end}": f"bleu{end}" for end in ("", "_low", "_high", "_full")}
     rows = read_table(path).to_pandas().rename(columns=scores | {"pruned": "what"})
-    rows = rows.assign(measured_on="second" if ".second." in path.name else "test", systematic="share" in rows)
+    rows = rows.assign(
+        measured_on="second" if ".second." in path.name else "test", systematic="share" in rows
+    )
     return rows if "metric" in rows else rows.assign(metric=BLEU)
 
 
-def rows_of(settings: Settings, results: Path, pattern: str, owner: tuple[str, str, int]) -> pd.DataFrame:
-    """The rows of a table from one file, or of the table of models from one folder, with their keys."""
+def rows_of(
+    settings: Settings, results: Path, pattern: str, owner: tuple[str, str, int]
+) -> pd.DataFrame:
+    """The rows of a table from one file, or of the table of models from one folder, with their
+    keys."""
     corpus, name, seed = owner
     of_model = columns(name, seed) if "{model}" in pattern else {}
     path = results / pattern.format(corpus=corpus, model=name, seed=seed)
@@ -156,7 +206,9 @@ def gather(settings: Settings, results: Path) -> pd.DataFrame:
     files = [(pattern, owner) for pattern, owners in settings.files.items() for owner in owners]
     frames = [rows_of(settings, results, *file) for file in files]
     table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    table = table.reindex(columns=list(dict.fromkeys([*KEYS, *table, *COLUMNS.get(settings.table, ())]))).astype(KEYS)
+    table = table.reindex(
+        columns=list(dict.fromkeys([*KEYS, *table, *COLUMNS.get(settings.table, ())]))
+    ).astype(KEYS)
     unknown = [column for column in table if column not in KEYS and table[column].isna().all()]
     return table.astype(dict.fromkeys(unknown, float))
 
@@ -171,7 +223,10 @@ def table(files: stage.Files, settings: Settings) -> None:
 @stage.command("output")
 def configuration(files: stage.Files) -> None:
     values = load(files.settings, origin="settings").model_dump(mode="json")
-    stage.write_file(files.output, COMMENT + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
+    stage.write_file(
+        files.output,
+        COMMENT + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120),
+    )
 
 
 stage.no_stage(__name__)

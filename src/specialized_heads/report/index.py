@@ -1,8 +1,9 @@
-"""Stage: one page with all results of an experiment, `index.html`, and in `summary.txt` the lines with which a run ends.
+"""Stage: one page with all results of an experiment, `index.html`, and in `summary.txt` the lines
+with which a run ends.
 
-Both begin with the baselines, the best pruned models and the number of claims with each verdict. The page shows every figure and
-links to every table, to the viewer and to the numbers. It has no scripts and needs no network, and its links are relative, so
-that the folder can be moved.
+Both begin with the baselines, the best pruned models and the number of claims with each verdict.
+The page shows every figure and links to every table, to the viewer and to the numbers. It has no
+scripts and needs no network, and its links are relative, so that the folder can be moved.
 """
 
 import html
@@ -24,7 +25,8 @@ LOOKS = """body { max-width: 66rem; }
 nav a { display: inline-block; margin-right: 1rem; }
 h2 { border-top: 1px solid var(--rule); margin-top: 2rem; padding-top: 1rem; }
 h3 { font-size: 0.95rem; margin: 1.2rem 0 0.3rem; }
-dl { display: grid; gap: 0.2rem 1rem; grid-template-columns: auto minmax(0, 1fr); margin: 0 0 0.5rem; }
+dl { display: grid; gap: 0.2rem 1rem; margin: 0 0 0.5rem; }
+dl { grid-template-columns: auto minmax(0, 1fr); }
 dt { font-weight: 600; }
 dd { grid-column: 2; margin: 0; overflow-wrap: anywhere; }
 dl, p { max-width: 60rem; }
@@ -33,10 +35,13 @@ figure { margin: 0 0 1.5rem; }
 img { height: auto; max-width: 100%; }
 """
 BEST = (
-    "Best pruned: of the models that have lost heads to gates, the one with the highest score; models with undecided gates are "
+    "Best pruned: of the models that have lost heads to gates, the one with the highest score; "
+    "models with undecided gates are "
     "considered only if there are no others. Scores and numbers of heads are means over seeds."
 )
-MEANINGS = VERDICTS | {Verdict.NOT_TESTABLE: "the experiment lacks what the claim needs; the page of claims says what"}
+MEANINGS = VERDICTS | {
+    Verdict.NOT_TESTABLE: "the experiment lacks what the claim needs; the page of claims says what"
+}
 
 
 class Settings(stage.Section):
@@ -47,13 +52,18 @@ class Settings(stage.Section):
 
 
 def of_models(models: pd.DataFrame) -> dict[str, list[str]]:
-    """Score and heads of the baseline and of the best pruned model of each corpus and task, as text."""
+    """Score and heads of the baseline and of the best pruned model of each corpus and task, as
+    text."""
     lines: dict[str, list[str]] = {"Baseline": [], "Best pruned": []}
     for title, rows in models.astype({"target_heads": float}).groupby("title", sort=False):
         rows = rows.assign(heads=rows[TOTALS].sum(axis=1), decided=is_decided(rows).astype(float))
         whole = rows.loc[rows["kind"] == "baseline", "heads"].max()
-        kept = rows[(rows["kind"] == "baseline") | ((rows["kind"] == "pruned") & (rows["heads"] < whole))]
-        means = sweep.over_seeds(kept, ["heads", "bleu", "decided"], ["metric", "scope", *sweep.TARGET])
+        kept = rows[
+            (rows["kind"] == "baseline") | ((rows["kind"] == "pruned") & (rows["heads"] < whole))
+        ]
+        means = sweep.over_seeds(
+            kept, ["heads", "bleu", "decided"], ["metric", "scope", *sweep.TARGET]
+        )
         means = means.assign(undecided=means["decided"] < 1)
         for name, kind in (("Baseline", "baseline"), ("Best pruned", "pruned")):
             ranked = means[means["kind"] == kind].sort_values(
@@ -65,14 +75,19 @@ def of_models(models: pd.DataFrame) -> dict[str, list[str]]:
                 more = [f"mean of {model['seeds']} seeds"] if model["seeds"] > 1 else []
                 if kind == "pruned":
                     text += f" of {whole:.0f}"
-                    more = [sweep.target(model["lam"], model["target_heads"]), style.SCOPES[model["scope"]], *more]
+                    more = [
+                        sweep.target(model["lam"], model["target_heads"]),
+                        style.SCOPES[model["scope"]],
+                        *more,
+                    ]
                     more += ["gates not decided"] if model["undecided"] else []
                 lines[name].append(f"{text} heads" + (f" ({', '.join(more)})" if more else ""))
     return lines
 
 
 def counted(claims: pd.DataFrame) -> pd.DataFrame:
-    """How many claims have each verdict (rows) on each corpus (columns), without verdicts that no claim has."""
+    """How many claims have each verdict (rows) on each corpus (columns), without verdicts that no
+    claim has."""
     counts = pd.crosstab(claims["verdict"], claims["corpus"])
     present = [verdict.value for verdict in Verdict if verdict.value in counts.index]
     return counts.reindex(index=present, columns=claims["corpus"].unique())
@@ -81,22 +96,33 @@ def counted(claims: pd.DataFrame) -> pd.DataFrame:
 def of_claims(counts: pd.DataFrame) -> list[str]:
     """The claims of each corpus by verdict, as text; without values that neither paper claims."""
     judged = counts.drop(index=Verdict.VALUE_ONLY.value, errors="ignore")
-    texts = {title: [f"{n} {verdict}" for verdict, n in own.items() if n] for title, own in judged.items()}
+    texts = {
+        title: [f"{n} {verdict}" for verdict, n in own.items() if n]
+        for title, own in judged.items()
+    }
     return [f"{title}: {', '.join(own)}" for title, own in texts.items() if own]
 
 
 def page(found: dict[str, list[str]], counts: pd.DataFrame, settings: Settings) -> str:
     """The page; `found`: what it begins with, by name."""
     results = [BY_STEM[stem] for stem in settings.results]
-    categories = [(category, list(own)) for category, own in groupby(results, key=lambda result: result.category)]
+    categories = [
+        (category, list(own))
+        for category, own in groupby(results, key=lambda result: result.category)
+    ]
     links = [(f"#{number}", category) for number, (category, _) in enumerate(categories)]
     links += [("viewer/index.html", "Viewer")] if settings.viewer else []
     name, css = html.escape(f"Results: {settings.experiment}"), CSS.read_text(encoding="utf-8")
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" '
+        'href="data:,">',
         f"<title>{name}</title>\n<style>\n{css}{LOOKS}</style>\n</head>\n<body>\n<header><h1>{name}</h1></header>",
-        *("<dl>", *(f"<dt>{key}</dt>" + "".join(map(_line, texts)) for key, texts in found.items()), "</dl>"),
+        *(
+            "<dl>",
+            *(f"<dt>{key}</dt>" + "".join(map(_line, texts)) for key, texts in found.items()),
+            "</dl>",
+        ),
         *([f'<p class="note">{BEST}</p>'] if "Best pruned" in found else []),
         "<nav>" + "\n".join(_link(path, text) for path, text in links) + "</nav>",
     ]
@@ -107,16 +133,21 @@ def page(found: dict[str, list[str]], counts: pd.DataFrame, settings: Settings) 
     numbers = [_link(f"data/{table}.parquet", table) for table in settings.tables]
     configuration = _link("configuration.yaml", "configuration")
     parts.append(
-        f"<h2>Numbers</h2>\n<p>Tables for pandas: {', '.join(numbers)}. The {configuration} with all defaults.</p>"
+        f"<h2>Numbers</h2>\n<p>Tables for pandas: {', '.join(numbers)}. The {configuration} with "
+        f"all defaults.</p>"
     )
     return "\n".join([*parts, "</body>", "</html>", ""])
 
 
 def _verdicts(counts: pd.DataFrame) -> str:
-    lines = [[verdict, *own, MEANINGS[Verdict(verdict)]] for verdict, own in zip(counts.index, counts.to_numpy())]
+    lines = [
+        [verdict, *own, MEANINGS[Verdict(verdict)]]
+        for verdict, own in zip(counts.index, counts.to_numpy())
+    ]
     table = pd.DataFrame(lines, columns=["verdict", *counts.columns, "meaning"])
     with pd.option_context("display.max_colwidth", None):
-        return f'<div class="scroll">{table.to_html(index=False, border=0, justify="unset", classes="models")}</div>'
+        page = table.to_html(index=False, border=0, justify="unset", classes="models")
+    return f'<div class="scroll">{page}</div>'
 
 
 def _shown(result: Result) -> str:
@@ -130,8 +161,14 @@ def _shown(result: Result) -> str:
     text = re.sub("`+([^`]+)`+", r"<code>\1</code>", html.escape(result.caption))
     caption = "".join(f"<p>{part}</p>" for part in text.split("\n\n"))
     # A dot of the screen for two of the image, so that all figures have one scale.
-    image = f'<picture><source srcset="{first} 2x"><img src="{first}" alt="{label}" loading="lazy"></picture>'
-    figure = f'<figure><a href="{first}">{image}</a><figcaption class="note">{caption}</figcaption></figure>'
+    image = (
+        f'<picture><source srcset="{first} 2x"><img src="{first}" alt="{label}" '
+        f'loading="lazy"></picture>'
+    )
+    figure = (
+        f'<figure><a href="{first}">{image}</a><figcaption '
+        f'class="note">{caption}</figcaption></figure>'
+    )
     return f"<h3>{label} <small>({formats})</small></h3>\n{figure}"
 
 
@@ -150,7 +187,14 @@ def main(files: stage.Files, settings: Settings) -> None:
     found = {name: texts for name, texts in found.items() if texts}
     stage.write_file(files.output, page(found, counts, settings))
     folder = files.output.parent
-    found["Report"] = [f"{files.output}", f"tables: {folder / 'tables'}", f"numbers: {folder / 'data'}"]
+    found["Report"] = [
+        f"{files.output}",
+        f"tables: {folder / 'tables'}",
+        f"numbers: {folder / 'data'}",
+    ]
     found |= {"Viewer": [f"{folder / 'viewer' / 'index.html'}"]} if settings.viewer else {}
-    lines = "".join(f"{f'{name}:':<13}{'; '.join(map(stage.one_line, texts))}\n" for name, texts in found.items())
+    lines = "".join(
+        f"{f'{name}:':<13}{'; '.join(map(stage.one_line, texts))}\n"
+        for name, texts in found.items()
+    )
     stage.write_file(files.output.with_name("summary.txt"), lines)

@@ -1,6 +1,8 @@
-"""Make a figure or a table from the five tables of an experiment, in all its formats, with its numbers.
+"""Make a figure or a table from the five tables of an experiment, in all its formats, with its
+numbers.
 
-    python -m specialized_heads.report.make specialized_heads.report.figures.costs figure7 --data results/default/data \
+    python -m specialized_heads.report.make specialized_heads.report.figures.costs figure7 --data
+    results/default/data \
         --output f/figure7
 
 The module defines
@@ -8,14 +10,16 @@ The module defines
     draw      its figure, of a table with rows
     shown     its text, cell by cell, with `caption` or CAPTION, and for some `notes`
     COLUMNS   those of the table that go into the CSV, unless all do
-In a module of several results, their names begin with that of the result: figure7_numbers, FIGURE7_COLUMNS. `numbers` takes
-further files by the name of their option, as paths by the title of the corpus.
+In a module of several results, their names begin with that of the result: figure7_numbers,
+FIGURE7_COLUMNS. `numbers` takes further files by the name of their option, as paths by the title of
+the corpus.
 
-A stem `figures/figure7` gives `figure7.pdf`, `.png` (300 dpi) and `.csv`; any other, such as `tables/table1`, gives `table1.csv`,
-`.md` and `.html`, a self-contained page for the report. The bytes are the same each time: no file has a date.
+A stem `figures/figure7` gives `figure7.pdf`, `.png` (300 dpi) and `.csv`; any other, such as
+`tables/table1`, gives `table1.csv`, `.md` and `.html`, a self-contained page for the report. The
+bytes are the same each time: no file has a date.
 
-pandas makes the rows of HTML. Markdown is our own: tabulate pads every cell to the longest one of its column, which makes tables
-with notes unreadable, and does not escape `|`.
+pandas makes the rows of HTML. Markdown is our own: tabulate pads every cell to the longest one of
+its column, which makes tables with notes unreadable, and does not escape `|`.
 """
 
 import html
@@ -34,7 +38,10 @@ from matplotlib.text import Text
 from specialized_heads.report import data, style
 from specialized_heads.stage import arguments, atomic, run, write_file
 
-METADATA = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}
+METADATA = {
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -67,7 +74,8 @@ LONGEST = 24  # characters of a cell that stays on one line
 
 
 def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -> None:
-    """Draw a figure under the project's style and write it as PDF and PNG, with its numbers, one row per mark, as CSV."""
+    """Draw a figure under the project's style and write it as PDF and PNG, with its numbers, one
+    row per mark, as CSV."""
     with style.sheet():
         figure = draw()
         _settle(figure)
@@ -78,9 +86,15 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
 
 
 def save_table(
-    stem: Path, numbers: pd.DataFrame, shown: pd.DataFrame, *, caption: str, notes: Sequence[str] = ()
+    stem: Path,
+    numbers: pd.DataFrame,
+    shown: pd.DataFrame,
+    *,
+    caption: str,
+    notes: Sequence[str] = (),
 ) -> None:
-    """Write the unrounded numbers of a table as CSV, and as Markdown and HTML its text as a reader sees it.
+    """Write the unrounded numbers of a table as CSV, and as Markdown and HTML its text as a reader
+    sees it.
 
     The caption is above the table, the notes are below.
     """
@@ -98,17 +112,20 @@ def escape_markdown(text: str) -> str:
 def _settle(figure: Figure) -> None:
     """Lay a figure out once and round all positions.
 
-    The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, which would show in
-    PDF files.
+    The constraint solver orders its unknowns by memory address, so its last bits differ from run to
+    run, which would show in PDF files.
     """
-    # Without a mark, text that begins with Arabic or Hebrew is laid out from right to left as a whole.
+    # Without a mark, text that begins with Arabic or Hebrew is laid out from right to left as a
+    # whole.
     for text in figure.findobj(Text):
         if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text.get_text()):
             text.set_text("\n".join(f"\u200e{line}" for line in text.get_text().split("\n")))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
-        axes.set_position([round(float(value), 5) for value in axes.get_position(original=True).bounds])
+        axes.set_position(
+            [round(float(value), 5) for value in axes.get_position(original=True).bounds]
+        )
     for part in (figure, *figure.subfigs):
         for text in part.texts:
             text.set_position([round(float(value), 5) for value in text.get_position()])
@@ -129,7 +146,9 @@ def _markdown(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     rows = [[escape_markdown(cell) for cell in row] for row in (shown.columns, *shown.to_numpy())]
     rows.insert(1, ["---"] * shown.shape[1])
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return f"{escape_markdown(caption)}\n\n{table}" + "".join(f"\n{escape_markdown(note)}\n" for note in notes)
+    return f"{escape_markdown(caption)}\n\n{table}" + "".join(
+        f"\n{escape_markdown(note)}\n" for note in notes
+    )
 
 
 def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
@@ -158,12 +177,15 @@ def main() -> None:
     args = arguments(module.__doc__, files=["data", "output"], many=["files"])
     paths = iter(args.files)
     files = {
-        option: {title: next(paths) for title in titles} for option, titles in args.settings.pop("files", {}).items()
+        option: {title: next(paths) for title in titles}
+        for option, titles in args.settings.pop("files", {}).items()
     }
     rows = of("numbers")(data.load([args.data]), **files, **args.settings)
     written = data.renamed(rows[of("COLUMNS", rows.columns)])
     if args.output.parent.name == "figures":
-        save_figure(args.output, written, lambda: of("draw")(rows) if len(rows) else style.nothing())
+        save_figure(
+            args.output, written, lambda: of("draw")(rows) if len(rows) else style.nothing()
+        )
         return
     shown = of("shown")(rows) if len(rows) else pd.DataFrame(columns=["nothing to show"])
     caption, notes = of("caption", lambda _: of("CAPTION"))(rows), of("notes", lambda _: [])(rows)

@@ -1,8 +1,9 @@
 """The numbers that the two papers report, to be shown beside ours.
 
-Voita et al. (2019), "Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be
-Pruned", ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than One?", NeurIPS. Sections, tables and
-figures are given beside each number. Accuracies are fractions; directions have the names used in the rest of the project.
+Voita et al. (2019), "Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting,
+the Rest Can Be Pruned", ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than One?",
+NeurIPS. Sections, tables and figures are given beside each number. Accuracies are fractions;
+directions have the names used in the rest of the project.
 """
 
 from collections import namedtuple
@@ -30,15 +31,20 @@ TABLE1 = tuple(
         (SUBTITLES, "amod", 0.81, 0.81, 0.80),
         (SUBTITLES, "advmod", 0.38, 0.42, 0.33),
     )
-    for direction, best in (("head_to_dependent", head_to_dependent), ("dependent_to_head", dependent_to_head))
+    for direction, best in (
+        ("head_to_dependent", head_to_dependent),
+        ("dependent_to_head", dependent_to_head),
+    )
 )
 
-# The letters of table 1 for the two ends of a relation: verb, subject, object, noun, adjective or adverb.
+# The letters of table 1 for the two ends of a relation: verb, subject, object, noun, adjective or
+# adverb.
 ENDS = {"nsubj": ("v", "s"), "obj": ("v", "o"), "amod": ("n", "a"), "advmod": ("v", "a")}
 
 
 class Pruned(NamedTuple):
-    """A row of table 2 (section 6.3.1): heads left of 48 per attention type, BLEU after pruning and from scratch."""
+    """A row of table 2 (section 6.3.1): heads left of 48 per attention type, BLEU after pruning and
+    from scratch."""
 
     corpus: str
     encoder: int
@@ -74,15 +80,20 @@ EncoderOnly = namedtuple("EncoderOnly", "corpus heads loss")
 FIGURE7 = (EncoderOnly(WMT, 10, 0.15), EncoderOnly(SUBTITLES, 4, 0.25))
 
 SIGNIFICANT = 0.01  # the level at which Michel et al. mark differences (paired bootstrap)
-# Michel et al.: shares of heads that can be removed in order of importance without a loss (their section 4.2), the share of
-# cross-attention heads beyond which BLEU collapses (5), and the loss with one head in the last cross-attention layer (3.3).
+# Michel et al.: shares of heads that can be removed in order of importance without a loss (their
+# section 4.2), the share of cross-attention heads beyond which BLEU collapses (5), and the loss
+# with one head in the last cross-attention layer (3.3).
 PRUNING_SHARES = {"WMT": 0.2, "BERT": 0.4, "cross": 0.6}
-PRUNING = "Michel et al. 2019: no loss up to 20% (WMT) or 40% (BERT), collapse of cross-attention beyond 60%"
+PRUNING = (
+    "Michel et al. 2019: no loss up to 20% (WMT) or 40% (BERT), collapse of cross-attention "
+    "beyond 60%"
+)
 ALONE = "Michel et al. (2019) lose 13.6 BLEU with one head in the last cross-attention layer."
-# Their BERT: with one head in a layer no change of accuracy on MNLI is significant by a t-test (table 3); and the gain in speed
-# without half of the heads, by sentences per batch (table 4).
+# Their BERT: with one head in a layer no change of accuracy on MNLI is significant by a t-test
+# (table 3); and the gain in speed without half of the heads, by sentences per batch (table 4).
 BERT_ALONE = (
-    "In Michel et al. (2019) no layer of BERT changes its accuracy on MNLI significantly (t-test); the worst by −0.96."
+    "In Michel et al. (2019) no layer of BERT changes its accuracy on MNLI significantly "
+    "(t-test); the worst by −0.96."
 )
 BERT_SPEED = {1: 0.019, 4: 0.027, 16: 0.175, 64: 0.175}
 

@@ -1,9 +1,10 @@
 """The look of every figure: sizes, fonts and colours, and the parts that figures share.
 
-Sizes are those of the paper's two-column page (ACL 2019), so that figures need no scaling: 7.7 cm for one column, 16 cm for
-both. A head function has the same colour and hatch everywhere. These colours differ by at least 24 CIELAB units from each
-other, with normal vision and with each of the three kinds of colour blindness, and all carry black text. Series (corpora,
-attention types, layers) differ by colour, marker and line style; their palette shares no colour with the functions.
+Sizes are those of the paper's two-column page (ACL 2019), so that figures need no scaling: 7.7 cm
+for one column, 16 cm for both. A head function has the same colour and hatch everywhere. These
+colours differ by at least 24 CIELAB units from each other, with normal vision and with each of the
+three kinds of colour blindness, and all carry black text. Series (corpora, attention types, layers)
+differ by colour, marker and line style; their palette shares no colour with the functions.
 
 Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it is.
 """
@@ -65,8 +66,15 @@ SHEET = {
 }
 
 
-# How the cells of each head function are filled: arguments of a patch. A function of one's own takes the next fill.
-FILLS = (("#5AA2E0", "/////"), ("#E8743B", "-----"), ("#F3D34A", "xxxxx"), ("#AC7C64", "ooooo"), ("#8894A0", "....."))
+# How the cells of each head function are filled: arguments of a patch. A function of one's own
+# takes the next fill.
+FILLS = (
+    ("#5AA2E0", "/////"),
+    ("#E8743B", "-----"),
+    ("#F3D34A", "xxxxx"),
+    ("#AC7C64", "ooooo"),
+    ("#8894A0", "....."),
+)
 FUNCTIONS = {
     function.name: {"facecolor": colour, "hatch": hatch}
     for function, (colour, hatch) in zip(functions.FUNCTIONS, cycle(FILLS))
@@ -97,30 +105,38 @@ TYPES = {
 }
 SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
 # The last one, for comparison: the models pruned with gates.
-CRITERIA = dict(zip(("gates", "importance", "relevance", "confidence", "random", "pruned"), SERIES, strict=True))
+CRITERIA = dict(
+    zip(("gates", "importance", "relevance", "confidence", "random", "pruned"), SERIES, strict=True)
+)
 PAPER_COLOUR = "#555555"  # the papers' own results
 PAPER_LINE = {"color": PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
-REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # reference lines such as the baseline's score
+# reference lines such as the baseline's score
+REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}
 
 
 def series(index: int) -> Series:
-    """The look of the series at this position, from 0; each further round has other markers for the same colours."""
+    """The look of the series at this position, from 0; each further round has other markers for the
+    same colours."""
     turns, place = divmod(index, len(SERIES))
     return SERIES[place]._replace(marker=SERIES[(place + turns) % len(SERIES)].marker)
 
 
 def ordered(index: int, count: int) -> Series:
     """The look of one of `count` series that have an order (layers, log α), from dark to light."""
-    return series(index)._replace(colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1))))
+    return series(index)._replace(
+        colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1)))
+    )
 
 
 def sheet() -> AbstractContextManager[None]:
-    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are."""
+    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings
+    are."""
     return matplotlib.style.context(["default", SHEET, {"font.family": FONT}])
 
 
 def wrap(text: str, *, inches: float, size: float = 7.5) -> str:
-    """Break a title into lines of at most this width, estimated from the mean width of DejaVu Sans letters."""
+    """Break a title into lines of at most this width, estimated from the mean width of DejaVu Sans
+    letters."""
     return textwrap.fill(text, max(8, int(inches * 72 / (0.56 * size))), break_on_hyphens=False)
 
 
@@ -132,18 +148,36 @@ def minus(text: str) -> str:
 def nothing() -> Figure:
     """The figure of an experiment that lacks what it should show."""
     figure = Figure(figsize=(DOUBLE, 1.0), layout="constrained")
-    message(figure.add_subplot(), "nothing to show: this experiment has no such models", inches=DOUBLE - 0.3)
+    message(
+        figure.add_subplot(),
+        "nothing to show: this experiment has no such models",
+        inches=DOUBLE - 0.3,
+    )
     return figure
 
 
 def message(axes: Axes, text: str, *, inches: float) -> None:
     """Show text in place of a panel that has nothing to show."""
     axes.set_axis_off()
-    axes.text(0.5, 0.5, wrap(text, inches=inches, size=8), ha="center", va="center", size=8, transform=axes.transAxes)
+    axes.text(
+        0.5,
+        0.5,
+        wrap(text, inches=inches, size=8),
+        ha="center",
+        va="center",
+        size=8,
+        transform=axes.transAxes,
+    )
 
 
 def panels(
-    count: int, *, across: int, height: float, more_height: float = 0.0, width: float = DOUBLE, **options: object
+    count: int,
+    *,
+    across: int,
+    height: float,
+    more_height: float = 0.0,
+    width: float = DOUBLE,
+    **options: object,
 ) -> tuple[Figure, np.ndarray, list[Axes]]:
     """A figure with a grid of panels, at most `across` in a row, the spare ones hidden.
 
@@ -191,13 +225,18 @@ def key(look: Series, label: str, **options: object) -> Line2D:
     return Line2D([], [], label=label, **(shape | options))
 
 
-def marker_key(label: str, *, color: str = "#777777", marker: str = "o", **options: object) -> Line2D:
-    """The legend entry of a kind of marker, whatever its series; hollow unless `options` say otherwise."""
+def marker_key(
+    label: str, *, color: str = "#777777", marker: str = "o", **options: object
+) -> Line2D:
+    """The legend entry of a kind of marker, whatever its series; hollow unless `options` say
+    otherwise."""
     look = {"color": color, "marker": marker, "markerfacecolor": "white", "linestyle": "none"}
     return Line2D([], [], label=label, **(look | options))
 
 
-def colour_bar(figure: FigureBase, mesh: Artist, axes: object, label: str = "", **options: object) -> None:
+def colour_bar(
+    figure: FigureBase, mesh: Artist, axes: object, label: str = "", **options: object
+) -> None:
     """A colour bar without a frame."""
     bar = figure.colorbar(mesh, ax=axes, **options)
     bar.outline.set_visible(False)
@@ -211,17 +250,25 @@ def bare(axes: Axes) -> None:
 
 
 def heat_map(
-    axes: Axes, values: np.ndarray, *, colours: Colormap, low: float, high: float, digits: str, size: float
+    axes: Axes,
+    values: np.ndarray,
+    *,
+    colours: Colormap,
+    low: float,
+    high: float,
+    digits: str,
+    size: float,
 ) -> QuadMesh:
-    """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
+    """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return
+    the mesh, for a colour bar.
 
     Args:
         axes: to draw on.
         values: the matrix.
         colours: from that of `low` to that of `high`.
         low, high: values of the first and the last colour.
-        digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points, a fifth less for
-            long ones.
+        digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size
+            in points, a fifth less for long ones.
     """
     rows, columns = values.shape
     edges = np.arange(columns + 1) + 0.5, np.arange(rows + 1) + 0.5  # the first cell is at (1, 1)
@@ -246,17 +293,34 @@ def is_dark(colour: tuple[float, ...]) -> bool:
 def hatched_cell(axes: Axes, x: float, y: float) -> None:
     """A cell around this point whose value is undefined."""
     axes.add_patch(
-        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor="#BBBBBB", hatch="////", linewidth=0)
+        Rectangle(
+            (x - 0.5, y - 0.5),
+            1,
+            1,
+            facecolor="white",
+            edgecolor="#BBBBBB",
+            hatch="////",
+            linewidth=0,
+        )
     )
 
 
-def function_cell(axes: Axes, functions: list[str], *, left: float, bottom: float, width: float, height: float) -> None:
-    """One head as a cell with the colour and hatch of its function, in equal vertical stripes where it has several."""
+def function_cell(
+    axes: Axes, functions: list[str], *, left: float, bottom: float, width: float, height: float
+) -> None:
+    """One head as a cell with the colour and hatch of its function, in equal vertical stripes where
+    it has several."""
     step = width / len(functions)
     for number, function in enumerate(functions):
         corner = left + number * step, bottom
-        axes.add_patch(Rectangle(corner, step, height, edgecolor="#FFFFFFB0", linewidth=0, **FUNCTIONS[function]))
-    axes.add_patch(Rectangle((left, bottom), width, height, fill=False, edgecolor="white", linewidth=1.0))
+        axes.add_patch(
+            Rectangle(
+                corner, step, height, edgecolor="#FFFFFFB0", linewidth=0, **FUNCTIONS[function]
+            )
+        )
+    axes.add_patch(
+        Rectangle((left, bottom), width, height, fill=False, edgecolor="white", linewidth=1.0)
+    )
 
 
 def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None:
@@ -266,8 +330,11 @@ def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None
 
 
 def function_legend(figure: Figure) -> None:
-    """The legend of functions below a figure. It always lists all, so that the reader sees which are absent."""
-    patches = {name: Patch(edgecolor="white", linewidth=0, **fill) for name, fill in FUNCTIONS.items()}
+    """The legend of functions below a figure. It always lists all, so that the reader sees which
+    are absent."""
+    patches = {
+        name: Patch(edgecolor="white", linewidth=0, **fill) for name, fill in FUNCTIONS.items()
+    }
     several = patches["positional"], patches["syntactic"]
     figure.legend(
         [*patches.values(), several],

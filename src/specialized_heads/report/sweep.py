@@ -1,8 +1,10 @@
-"""Pruned models along λ and along numbers of heads: how seeds are averaged, and how points, lines and cells show it.
+"""Pruned models along λ and along numbers of heads: how seeds are averaged, and how points, lines
+and cells show it.
 
-A target is what a model was pruned to: a λ, or a number of heads (`target_heads`). A point is the mean over the seeds of one
-target, and its range reaches from the lowest to the highest seed. The two kinds of target are two procedures, so a figure
-that has both draws two series, each starting at the baseline. Tables show mean and standard deviation over seeds instead.
+A target is what a model was pruned to: a λ, or a number of heads (`target_heads`). A point is the
+mean over the seeds of one target, and its range reaches from the lowest to the highest seed. The
+two kinds of target are two procedures, so a figure that has both draws two series, each starting at
+the baseline. Tables show mean and standard deviation over seeds instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,16 +32,21 @@ HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
-    """Scores of the models pruned with a scope, and of their baselines; no rows where nothing was pruned with it.
+    """Scores of the models pruned with a scope, and of their baselines; no rows where nothing was
+    pruned with it.
 
-    Three columns are new: all_heads (of all attention types, before pruning), pruned (how many of them are gone) and decided
-    (whether the claims count the model, 0 or 1).
+    Three columns are new: all_heads (of all attention types, before pruning), pruned (how many of
+    them are gone) and decided (whether the claims count the model, 0 or 1).
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
-    rows = pd.concat([scores[(scores["kind"] == "baseline") & scores["seed"].isin(pruned["seed"])], pruned])
+    rows = pd.concat(
+        [scores[(scores["kind"] == "baseline") & scores["seed"].isin(pruned["seed"])], pruned]
+    )
     totals = rows[TOTALS].sum(axis=1)
     decided = (rows["kind"] == "baseline") | is_decided(rows)
-    return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals, decided=decided.astype(float))
+    return rows.assign(
+        all_heads=totals.max(), pruned=totals.max() - totals, decided=decided.astype(float)
+    )
 
 
 def over_seeds(
@@ -59,24 +66,34 @@ def over_seeds(
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
         first: columns of which the first seed's value is kept.
-        intervals: whether the column of `p_values` has the interval of the mean (`mean_interval`) in place of the range.
+        intervals: whether the column of `p_values` has the interval of the mean (`mean_interval`)
+        in place of the range.
 
     Returns:
-        one row per key: the keys, seeds (how many), `first`, and each value's mean, standard deviation (`_sd`) and range, `_low`
-        to `_high`; an interval that the rows have under these names replaces the range of a single seed. With `p_values`, also
-        p_value (`p_of_seeds`); with `intervals`, that column's range is in `_lowest` and `_highest`.
+        one row per key: the keys, seeds (how many), `first`, and each value's mean, standard
+        deviation (`_sd`) and range, `_low` to `_high`; an interval that the rows have under these
+        names replaces the range of a single seed. With `p_values`, also p_value (`p_of_seeds`);
+        with `intervals`, that column's range is in `_lowest` and `_highest`.
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
     columns = {"seeds": seeds} | {name: groups[name].first() for name in first}
     for name in values:
         columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std()}
-        for end, other in {f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}.items():
+        for end, other in {
+            f"{name}_low": groups[name].min(),
+            f"{name}_high": groups[name].max(),
+        }.items():
             columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
     if intervals:
         ends = [mean_interval(same, p_values) for _, same in groups]
-        columns |= {f"{p_values}{end}": values for end, values in zip(("_low", "_high"), np.transpose(ends))}
-        columns |= {f"{p_values}_lowest": groups[p_values].min(), f"{p_values}_highest": groups[p_values].max()}
+        columns |= {
+            f"{p_values}{end}": values for end, values in zip(("_low", "_high"), np.transpose(ends))
+        }
+        columns |= {
+            f"{p_values}_lowest": groups[p_values].min(),
+            f"{p_values}_highest": groups[p_values].max(),
+        }
     if p_values:
         each = [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups]
         columns["p_value"] = pd.Series(each, index=seeds.index, dtype=float)
@@ -84,9 +101,11 @@ def over_seeds(
 
 
 def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
-    """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of sentences are those of all seeds.
+    """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of
+    sentences are those of all seeds.
 
-    Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is at least as wide.
+    Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is
+    at least as wide.
     """
     samples = name + SAMPLES
     if samples in same and same[samples].notna().all():
@@ -95,22 +114,35 @@ def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
-    """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
+    """`models` with the difference of their BLEU from the reference of the claims
+    (`Evidence.compared`), and its name.
 
-    The reference is λ 0 of as many updates, or the baseline where a seed has none. It differs from itself by 0, for sure.
+    The reference is λ 0 of as many updates, or the baseline where a seed has none. It differs from
+    itself by 0, for sure.
     """
     rows = models(scores, scope=scope)
     unpruned = without_penalty(rows[rows["kind"] == "pruned"])
-    rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
-    known = rows["counterpart_difference"].notna() | (rows["kind"] == "baseline") | (rows["lam"] == 0)
+    rows = rows.assign(
+        **{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL}
+    )
+    known = (
+        rows["counterpart_difference"].notna() | (rows["kind"] == "baseline") | (rows["lam"] == 0)
+    )
     if rows.empty or not known.all() or not set(rows["seed"]) <= set(unpruned.index):
         return rows, "baseline"
     gained = unpruned.loc[rows["seed"]].set_index(rows.index)
-    mirrored = {"difference": -gained["difference"], "p_value": gained["p_value"]}  # the baseline's difference from λ 0
-    mirrored |= {"difference_low": -gained["difference_high"], "difference_high": -gained["difference_low"]}
+    # the baseline's difference from λ 0
+    mirrored = {"difference": -gained["difference"], "p_value": gained["p_value"]}
+    mirrored |= {
+        "difference_low": -gained["difference_high"],
+        "difference_high": -gained["difference_low"],
+    }
     of = [rows["kind"] == "baseline", rows["lam"] == 0]
     itself = dict.fromkeys(INTERVAL, 0.0) | {"p_value": nan}
-    values = {name: np.select(of, [mirrored[name], itself[name]], rows[f"counterpart_{name}"]) for name in itself}
+    values = {
+        name: np.select(of, [mirrored[name], itself[name]], rows[f"counterpart_{name}"])
+        for name in itself
+    }
     samples = f"difference{SAMPLES}"
     if samples in rows:
         drawn = zip(of[0], of[1], gained[samples], rows[f"counterpart_{samples}"], strict=True)
@@ -124,7 +156,8 @@ def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame
 def costs(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     """What pruning with a scope costs: one row per target (`over_seeds`).
 
-    heads: of the scope's attention types; share: of the baseline's; difference: in BLEU, from the reference, with its interval;
+    heads: of the scope's attention types; share: of the baseline's; difference: in BLEU, from the
+    reference, with its interval;
     sentences: of the test set.
     """
     rows, reference = against_reference(scores, scope=scope)
@@ -153,9 +186,16 @@ def target(lam: float, heads: float) -> str:
 
 
 def column_label(model: pd.Series, columns: int) -> str:
-    """The heads that are left in a model above its target, as the label of one of so many columns."""
+    """The heads that are left in a model above its target, as the label of one of so many
+    columns."""
     lam, asked = model["lam"], model["target_heads"]
-    label = f"target: {asked:.0f}" if pd.notna(asked) else f"λ {lam:g}" if pd.notna(lam) else "none pruned"
+    label = (
+        f"target: {asked:.0f}"
+        if pd.notna(asked)
+        else f"λ {lam:g}"
+        if pd.notna(lam)
+        else "none pruned"
+    )
     return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 
@@ -165,9 +205,16 @@ def heads_text(means: Mapping[str, float]) -> str:
 
 
 def value_text(
-    value: float, *, sd: float = nan, low: float = nan, high: float = nan, digits: int = 1, sign: bool = False
+    value: float,
+    *,
+    sd: float = nan,
+    low: float = nan,
+    high: float = nan,
+    digits: int = 1,
+    sign: bool = False,
 ) -> str:
-    """The cell of a value: mean ± standard deviation over seeds, or the value of one seed with its interval, if it has one."""
+    """The cell of a value: mean ± standard deviation over seeds, or the value of one seed with its
+    interval, if it has one."""
     if pd.isna(value):
         return ""
     text = f"{value:{'+' if sign else ''}.{digits}f}"
@@ -193,7 +240,8 @@ def interval_text(row: Mapping[str, float], name: str, *, digits: int = 1) -> st
 def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
     """One p-value for all seeds, from those of their differences from the baseline.
 
-    The largest; 1 where some seeds gain and others lose, since they then share no difference. Missing where any is missing.
+    The largest; 1 where some seeds gain and others lose, since they then share no difference.
+    Missing where any is missing.
     """
     if (differences > 0).any() and (differences < 0).any():
         return 1.0
@@ -208,33 +256,44 @@ def p_text(p_value: float) -> str:
 
 
 def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The table without those of these columns that have the same text in every row, and without `n` where it is always 1."""
+    """The table without those of these columns that have the same text in every row, and without
+    `n` where it is always 1."""
     constant = [name for name in columns if table[name].nunique() < 2]
-    return table.drop(columns=[*constant, *(["n"] if "n" in table and (table["n"] == "1").all() else [])])
+    return table.drop(
+        columns=[*constant, *(["n"] if "n" in table and (table["n"] == "1").all() else [])]
+    )
 
 
 def seeds_note(series: pd.DataFrame, *, text: str = ", {} seeds (mean and range)") -> str:
     """The end of a title: how many seeds are behind its points; "" for one seed."""
     least, most = series["seeds"].min(), series["seeds"].max()
-    return text.format(f"{most:.0f}" if least == most else f"{least:.0f} to {most:.0f}") if most > 1 else ""
+    return (
+        text.format(f"{most:.0f}" if least == most else f"{least:.0f} to {most:.0f}")
+        if most > 1
+        else ""
+    )
 
 
 def panel_per_corpus(
     points: pd.DataFrame, *, height: float, more_height: float = 0.0
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure with a panel for each corpus, two beside each other, and the axes and the points of each."""
+    """A figure with a panel for each corpus, two beside each other, and the axes and the points of
+    each."""
     corpora = style.by(points, "corpus")
     across = min(2, len(corpora))
     width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
     size = {"height": height, "more_height": more_height, "width": width}
     drawn, _, panels = style.panels(len(corpora), across=across, **size)
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
-        axes.set_title(style.wrap(corpus + seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
+        axes.set_title(
+            style.wrap(corpus + seeds_note(rows), inches=width / across - 0.3, size=7), size=7
+        )
     return drawn, list(zip(panels, corpora.values(), strict=True))
 
 
 def split(points: pd.DataFrame, look: style.Series) -> Iterator[tuple[pd.DataFrame, style.Series]]:
-    """The series to draw the points of one corpus, type or group as, by number of heads and by λ, each with its look."""
+    """The series to draw the points of one corpus, type or group as, by number of heads and by λ,
+    each with its look."""
     asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
     if asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
@@ -253,9 +312,12 @@ def hollow_key(reference: str = "reference", **look: str) -> Line2D:
 
 
 def bars_key(points: pd.DataFrame) -> list[Line2D]:
-    """The legend entries of bars of differences, and of seeds, their range of heads, and undecided gates where there are any."""
+    """The legend entries of bars of differences, and of seeds, their range of heads, and undecided
+    gates where there are any."""
     several = bool(points["seeds"].max() > 1)
-    bars = style.marker_key("95% interval" + " (mean over seeds)" * several, marker="|", markersize=7)
+    bars = style.marker_key(
+        "95% interval" + " (mean over seeds)" * several, marker="|", markersize=7
+    )
     seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
     heads = style.marker_key("heads left, lowest and highest seed", marker="_", markersize=7)
     ranges = "share_low" in points and bool((points["share_low"] < points["share_high"]).any())
@@ -274,33 +336,76 @@ def widen(axes: Axes, *, least: float = -np.inf) -> None:
     axes.set_ylim(max(least, low - missing), high + missing)
 
 
-def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
-    """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
+def line(
+    axes: Axes,
+    series: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    look: style.Series,
+    label: str | None = None,
+) -> None:
+    """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between
+    `<y>_low` and `<y>_high`.
 
-    Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
-    With `p_value`, markers of significant differences are hollow. With `<y>_lowest`, the extreme seeds are marked. With
-    `decided`, models with undecided gates are grey.
+    Points with equal `x` are joined in the given order. Without these columns, or where an end is
+    missing, there is no bar. With `p_value`, markers of significant differences are hollow. With
+    `<y>_lowest`, the extreme seeds are marked. With `decided`, models with undecided gates are
+    grey.
     """
     series = series.sort_values(x, kind="stable")
-    bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
+    bars = {
+        "fmt": "none",
+        "ecolor": look.colour,
+        "elinewidth": 0.7,
+        "capsize": 1.5,
+        "capthick": 0.7,
+    }
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
     if f"{y}_lowest" in series:
         several = series[series["seeds"] > 1]
         for end in ("_lowest", "_highest"):
-            axes.plot(several[x], several[y + end], color=look.colour, marker=SEED, markersize=4, linestyle="none")
-    axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
+            axes.plot(
+                several[x],
+                several[y + end],
+                color=look.colour,
+                marker=SEED,
+                markersize=4,
+                linestyle="none",
+            )
+    axes.plot(
+        series[x],
+        series[y],
+        color=look.colour,
+        marker=look.marker,
+        linestyle=look.line,
+        label=label,
+    )
     if "p_value" in series:
         hollow(axes, series, x=x, y=y, look=look)
     if "decided" in series:
         undecided = series[series["decided"] < 1]
-        axes.plot(undecided[x], undecided[y], color=UNDECIDED.colour, marker=UNDECIDED.marker, linestyle="none")
+        axes.plot(
+            undecided[x],
+            undecided[y],
+            color=UNDECIDED.colour,
+            marker=UNDECIDED.marker,
+            linestyle="none",
+        )
         hollow(axes, undecided, x=x, y=y, look=UNDECIDED)
 
 
 def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     """Make the markers of significant differences hollow."""
     known = series[series["p_value"] < HOLLOW_BELOW]
-    axes.plot(known[x], known[y], color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
+    axes.plot(
+        known[x],
+        known[y],
+        color=look.colour,
+        marker=look.marker,
+        markerfacecolor="white",
+        linestyle="none",
+    )
 
 
 def _bars(series: pd.DataFrame, name: str) -> np.ndarray | None:

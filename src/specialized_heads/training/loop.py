@@ -1,13 +1,15 @@
 """The training loop, and what it is given; resumable: saves its state every minute.
 
-The state (weights, optimisers, position in the data, log so far) lives in a directory of its own, since Snakemake deletes the
-declared outputs of a failed job. A fingerprint of everything that affects the result prevents resuming from a state of other
-settings or data. On the same CPU, a resumed run ends with the same bytes as an uninterrupted one.
+The state (weights, optimisers, position in the data, log so far) lives in a directory of its own,
+since Snakemake deletes the declared outputs of a failed job. A fingerprint of everything that
+affects the result prevents resuming from a state of other settings or data. On the same CPU, a
+resumed run ends with the same bytes as an uninterrupted one.
 
-On a CPU, the micro-batches of an update run in parallel, one thread each: with small matrices most of the time goes to work
-that threads within an operation do not speed up. Every micro-batch has its own dropout seed and gradients are summed in a fixed
-order, so the result does not depend on the number of threads. With n processes (`parallel`), each takes every n-th
-micro-batch. A background thread prepares the batches of the next update.
+On a CPU, the micro-batches of an update run in parallel, one thread each: with small matrices most
+of the time goes to work that threads within an operation do not speed up. Every micro-batch has its
+own dropout seed and gradients are summed in a fixed order, so the result does not depend on the
+number of threads. With n processes (`parallel`), each takes every n-th micro-batch. A background
+thread prepares the batches of the next update.
 """
 
 import hashlib
@@ -32,7 +34,15 @@ from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, draw, expected_open, probability_open
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, heads_text, log, progress
+from specialized_heads.stage import (
+    UserError,
+    code_hash,
+    disk_errors,
+    file_hash,
+    heads_text,
+    log,
+    progress,
+)
 from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import Penalty, evaluate, objective_of
@@ -77,12 +87,14 @@ def train(
 ) -> str:
     """Train the parameters of `model` that require gradients, in place.
 
-    The loss is the cross-entropy per unit of the objective, such as a target token, plus λ·L_C with a penalty on the gates
-    (section 6.1).
+    The loss is the cross-entropy per unit of the objective, such as a target token, plus λ·L_C with
+    a penalty on the gates (section 6.1).
 
     Args:
-        model: on its device, with its gates attached. Its initial weights are part of the fingerprint.
-        state: directory of the resumable state; call `state.finish` to remove it once the results are written.
+        model: on its device, with its gates attached. Its initial weights are part of the
+        fingerprint.
+        state: directory of the resumable state; call `state.finish` to remove it once the results
+        are written.
         records: JSONL log: training and development loss, learning rate, P(open) of the gates.
         penalty: in its initial state; None: λ is 0.
 
@@ -104,9 +116,14 @@ def train(
     log_file = records if context.is_main else Path(os.devnull)
     with disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
-        for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
+        for batches in progress(
+            run.updates(), what="training", total=plan.updates - run.update, unit="update"
+        ):
             run.step(batches)
-            due = any(run.update % every == 0 for every in (plan.log_every, plan.evaluate_every, plan.updates))
+            due = any(
+                run.update % every == 0
+                for every in (plan.log_every, plan.evaluate_every, plan.updates)
+            )
             if due or run.update in plan.checkpoints:
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 record = run.record()
@@ -116,7 +133,11 @@ def train(
                     stream.flush()
                     log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
                 started, tokens_before = time.monotonic(), run.tokens
-            if context.is_main and time.monotonic() - saved > interval and run.update < plan.updates:
+            if (
+                context.is_main
+                and time.monotonic() - saved > interval
+                and run.update < plan.updates
+            ):
                 before = time.monotonic()
                 run.save(fingerprint)
                 saved = time.monotonic()
@@ -128,7 +149,8 @@ def train(
 
 
 class _Parameter(NamedTuple):
-    """A trained parameter: float32, which the optimiser updates, and what the loss is differentiated by."""
+    """A trained parameter: float32, which the optimiser updates, and what the loss is
+    differentiated by."""
 
     name: str
     weight: Tensor
@@ -136,7 +158,8 @@ class _Parameter(NamedTuple):
 
 
 class _Update(NamedTuple):
-    """One process's share of an update: its place, the units of all shares, and numbered micro-batches."""
+    """One process's share of an update: its place, the units of all shares, and numbered
+    micro-batches."""
 
     epoch: int
     position: int
@@ -158,13 +181,22 @@ class _Run:
         workers: int,
         context: DistributedContext,
     ) -> None:
-        self.model, self.plan, self.data, self.folder, self.context = model, plan, data, folder, context
+        self.model, self.plan, self.data, self.folder, self.context = (
+            model,
+            plan,
+            data,
+            folder,
+            context,
+        )
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         self.device, self.objective = model.device, objective_of(model)
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
-        self.gate_noise = torch.Generator().manual_seed(plan.seed if plan.gate_seed is None else plan.gate_seed)
-        # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in float32.
+        self.gate_noise = torch.Generator().manual_seed(
+            plan.seed if plan.gate_seed is None else plan.gate_seed
+        )
+        # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in
+        # float32.
         self.matmul_precision = matmul_precision(plan.precision, self.device)
         if self.matmul_precision != plan.precision:
             log.info("this device has no bf16 instructions; matrix products run in float32")
@@ -173,7 +205,8 @@ class _Run:
         pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
         parameters = [_Parameter(name, weight, narrow) for (name, weight), narrow in pairs]
         self.trained = [p for p in parameters if p.weight.requires_grad and p.weight.numel()]
-        # One block of memory holds all gradients and the loss, so one operation clears it or sums it over processes.
+        # One block of memory holds all gradients and the loss, so one operation clears it or sums
+        # it over processes.
         sizes = [p.weight.numel() for p in self.trained]
         self.gradient = torch.zeros(sum(sizes) + 1, device=self.device)
         *pieces, self.update_loss = self.gradient.split([*sizes, 1])
@@ -188,7 +221,8 @@ class _Run:
             map=self.pool.map,
         )
         self.update = self.epoch = self.position = self.tokens = 0
-        self.loss = torch.zeros(1, device=self.device)  # of all processes, summed since the last record
+        # of all processes, summed since the last record
+        self.loss = torch.zeros(1, device=self.device)
         self.loss_tokens = 0
         self.records: list[dict[str, Any]] = []
 
@@ -206,26 +240,40 @@ class _Run:
 
     def places(self) -> Iterator[tuple[TokenStore, int, int, list[np.ndarray]]]:
         """Epoch data, epoch, position in the epoch and micro-batches of each remaining update."""
-        plan, left, epoch, position = self.plan, self.plan.updates - self.update, self.epoch, self.position
+        plan, left, epoch, position = (
+            self.plan,
+            self.plan.updates - self.update,
+            self.epoch,
+            self.position,
+        )
         while left:
             store = self.data.train
             if plan.join > 1:
                 store = joined(store, most=plan.join, seed=plan.seed, epoch=epoch)
-            sizes = {"batch_tokens": plan.batch_tokens, "micro_batch_tokens": plan.micro_batch_tokens}
-            updates = epoch_updates(store, seed=plan.seed, epoch=epoch, multiple=self.context.size, **sizes)
+            sizes = {
+                "batch_tokens": plan.batch_tokens,
+                "micro_batch_tokens": plan.micro_batch_tokens,
+            }
+            updates = epoch_updates(
+                store, seed=plan.seed, epoch=epoch, multiple=self.context.size, **sizes
+            )
             for number, sentences in list(enumerate(updates))[position:][:left]:
                 yield store, epoch, number, sentences
                 left -= 1
             epoch, position = epoch + 1, 0
 
-    def make(self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]) -> _Update:
+    def make(
+        self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]
+    ) -> _Update:
         """Pad this process's micro-batches of an update."""
         units = sum(self.objective.units(store, chunk) for chunk in sentences)
         share = range(self.context.rank, len(sentences), self.context.size)
         batches = []
         for index in share:
             seed = _seed(self.plan.seed, epoch, position, index)
-            batches.append((index, self.objective.batch(store, sentences[index], seed=seed).to(self.device)))
+            batches.append(
+                (index, self.objective.batch(store, sentences[index], seed=seed).to(self.device))
+            )
         return _Update(epoch, position, units, batches)
 
     def step(self, update: _Update) -> None:
@@ -257,7 +305,8 @@ class _Run:
         self.loss_tokens += update.tokens
 
     def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean over `tokens`."""
+        """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean
+        over `tokens`."""
         with dropout_seed(_seed(self.plan.seed, self.update, index), self.device):
             smoothing = self.plan.label_smoothing
             loss = self.objective.loss(self.working, batch, label_smoothing=smoothing)
@@ -265,7 +314,8 @@ class _Run:
         return loss.detach(), torch.autograd.grad(loss / tokens, inputs, materialize_grads=True)
 
     def record(self) -> dict[str, Any]:
-        """Log entry: mean loss since the last one, gates, and the development loss at its own interval."""
+        """Log entry: mean loss since the last one, gates, and the development loss at its own
+        interval."""
         record: dict[str, Any] = {
             "update": self.update,
             "epoch": self.epoch,
@@ -275,12 +325,16 @@ class _Run:
         }
         self.loss.zero_()
         self.loss_tokens = 0
-        if self.update % self.plan.evaluate_every == 0 or self.update in (self.plan.updates, *self.plan.checkpoints):
+        if self.update % self.plan.evaluate_every == 0 or self.update in (
+            self.plan.updates,
+            *self.plan.checkpoints,
+        ):
             record["dev_loss"] = evaluate(self.model, self.data.dev)
         for loss in (record["loss"], record.get("dev_loss", 0.0)):
             if not math.isfinite(loss):
                 raise UserError(
-                    f"update {self.update}: the loss is {loss}: training diverged; lower the learning rate and run again"
+                    f"update {self.update}: the loss is {loss}: training diverged; lower the "
+                    f"learning rate and run again"
                 )
         for attention in self.model.attentions():
             if isinstance(attention.gate, HardConcrete):
@@ -305,12 +359,19 @@ class _Run:
         run_state.write_state(self.folder, state)
 
     def resume(self, fingerprint: str) -> None:
-        """Resume from the saved state if it belongs to this run; else start with an empty folder."""
+        """Resume from the saved state if it belongs to this run; else start with an empty
+        folder."""
         if self.context.is_main:
             run_state.claim(self.folder)
-        state = run_state.read_state(self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints)
-        if not self.context.agree("" if state is None else f"{state['update']} {float(state['loss'])}"):
-            raise UserError(f"{self.folder}: the processes of this training read different states; run again")
+        state = run_state.read_state(
+            self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints
+        )
+        if not self.context.agree(
+            "" if state is None else f"{state['update']} {float(state['loss'])}"
+        ):
+            raise UserError(
+                f"{self.folder}: the processes of this training read different states; run again"
+            )
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run
                 run_state.finish(self.folder)
@@ -335,10 +396,23 @@ def _seed(*numbers: int) -> int:
 
 
 def _fingerprint(
-    model: Network, plan: Plan, data: Data, penalty: Penalty | None, context: DistributedContext, precision: str
+    model: Network,
+    plan: Plan,
+    data: Data,
+    penalty: Penalty | None,
+    context: DistributedContext,
+    precision: str,
 ) -> str:
-    """Hash of everything that affects the result; the number of processes does, because it divides the epochs."""
-    described = [asdict(model.architecture), plan.model_dump(), repr(penalty), data.hash, model.dropout, context.size]
+    """Hash of everything that affects the result; the number of processes does, because it divides
+    the epochs."""
+    described = [
+        asdict(model.architecture),
+        plan.model_dump(),
+        repr(penalty),
+        data.hash,
+        model.dropout,
+        context.size,
+    ]
     described += [precision, model.device.type, torch.__version__, np.__version__]
     described.append(code_hash("corpus", "model", "training"))
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
@@ -354,5 +428,9 @@ def _line(record: dict[str, Any], plan: Plan) -> str:
         text += f", dev loss {record['dev_loss']:.3f}"
     if "open" in record:
         decided = float(probability_open(torch.zeros(())))  # where log α is 0
-        text += f", {heads_text(sum(p > decided for layer in record['open'].values() for p in layer))} open"
+        text += (
+            f", "
+            f"{heads_text(sum(p > decided for layer in record['open'].values() for p in layer))} "
+            f"open"
+        )
     return text + f", rate {record['learning_rate']:.2e}"

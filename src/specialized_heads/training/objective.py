@@ -1,10 +1,13 @@
-"""What a model is trained for: cross-entropy and, during pruning, the sparsity penalty λ·L_C on its gates (section 6.1).
+"""What a model is trained for: cross-entropy and, during pruning, the sparsity penalty λ·L_C on its
+gates (section 6.1).
 
-Cross-entropies are sums in nats, in float32; `units` counts what they are divided by: target tokens, sentences or masked tokens.
-A store holds the input of a classifier or of a masked language model on its source side, [CLS] included; the end of sentence that
-every batch adds is [SEP]. The target side of a classifier's store holds the label.
+Cross-entropies are sums in nats, in float32; `units` counts what they are divided by: target
+tokens, sentences or masked tokens. A store holds the input of a classifier or of a masked language
+model on its source side, [CLS] included; the end of sentence that every batch adds is [SEP]. The
+target side of a classifier's store holds the label.
 
-The penalty has a given λ, or one controlled to reach a number of heads, since small changes of λ can close all gates or none.
+The penalty has a given λ, or one controlled to reach a number of heads, since small changes of λ
+can close all gates or none.
 """
 
 from dataclasses import dataclass
@@ -24,10 +27,12 @@ from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 MASKED = 0.15  # share of the tokens to predict (Devlin et al. 2019)
-REPLACED, KEPT = 0.8, 0.9  # below the first: [MASK]; from there to the second: a random token; else the token itself
+# below the first: [MASK]; from there to the second: a random token; else the token itself
+REPLACED, KEPT = 0.8, 0.9
 REACHED = 0.05  # share of the updates after which the target is the number of heads
 DECIDED = 0.3  # share of the updates after which gates become constants
-# Gains of the controller in nats, for an error of all heads; the integral gain for an error that lasts the whole run.
+# Gains of the controller in nats, for an error of all heads; the integral gain for an error that
+# lasts the whole run.
 PROPORTIONAL, INTEGRAL = 0.07, 2.0
 
 
@@ -44,9 +49,15 @@ class Translation:
         return make_batch(store, sentences)
 
     def loss(
-        self, model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
+        self,
+        model: Transformer,
+        batch: Batch,
+        *,
+        label_smoothing: float,
+        activations: Activations | None = None,
     ) -> Tensor:
-        """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
+        """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in
+        float32."""
         if activations is None and model.packs():
             targets = Packing(batch.real(batch.target_out))
             states = model(batch.source, batch.target_in, targets=targets)
@@ -73,7 +84,9 @@ class Classification:
     def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
         return make_batch(store, sentences)
 
-    def loss(self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+    def loss(
+        self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None
+    ) -> Tensor:
         logits = model.logits(model(batch.source, activations=activations))
         labels = batch.target_out[:, 0]
         return F.cross_entropy(logits, labels, reduction="sum", label_smoothing=label_smoothing)
@@ -105,9 +118,13 @@ class MaskedLanguageModel:
         drawn = np.where((action < REPLACED) | structure, self.a.mask, drawn)
         source = np.where(chosen & (action < KEPT), drawn, ids)
         labels = np.where(chosen, ids, self.a.pad)
-        return Batch(torch.from_numpy(source), batch.target_in, torch.from_numpy(labels), batch.tokens)
+        return Batch(
+            torch.from_numpy(source), batch.target_in, torch.from_numpy(labels), batch.tokens
+        )
 
-    def loss(self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+    def loss(
+        self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None
+    ) -> Tensor:
         states = model(batch.source, activations=activations)
         places = batch.target_out != self.a.pad
         return cross_entropy(
@@ -121,19 +138,25 @@ class MaskedLanguageModel:
 
 
 def masked_tokens(lengths: np.ndarray) -> np.ndarray:
-    """How many tokens are masked in sentences of these lengths, [CLS] and [SEP] excluded: at least one, if there is one."""
+    """How many tokens are masked in sentences of these lengths, [CLS] and [SEP] excluded: at least
+    one, if there is one."""
     return np.minimum(np.maximum(np.round(MASKED * lengths), 1), lengths).astype(np.int64)
 
 
 def objective_of(model: Network) -> Translation | Classification | MaskedLanguageModel:
     if isinstance(model, Bert):
-        return Classification() if model.architecture.labels else MaskedLanguageModel(model.architecture)
+        return (
+            Classification()
+            if model.architecture.labels
+            else MaskedLanguageModel(model.architecture)
+        )
     return Translation()
 
 
 @torch.inference_mode()
 def evaluate(model: Network, store: TokenStore) -> float:
-    """Loss per unit on a held-out set, without dropout, label smoothing or penalty; gates are rounded to 0 or 1."""
+    """Loss per unit on a held-out set, without dropout, label smoothing or penalty; gates are
+    rounded to 0 or 1."""
     objective, device = objective_of(model), model.device
     was_training = model.training
     model.eval()
@@ -160,10 +183,12 @@ class Lambda:
 class HeadCountController:
     """Sets λ so that the number of open heads follows a target; `lam` and `integral` are its state.
 
-    See docs/deviations.md. Its integral term is the multiplier of a Lagrangian (Wang et al. 2020, "Structured Pruning of Large
-    Language Models"); a negative λ opens gates again. Open heads are counted by the gates at their median noise, u = 1/2: this is
-    close to the number of log α > 0, the rule of the final decision, whereas the sum of P(open) exceeds it until log α of the
-    closed gates is far below 0. It only comes close to the number of heads; `fix_largest` keeps exactly that many.
+    See docs/deviations.md. Its integral term is the multiplier of a Lagrangian (Wang et al. 2020,
+    "Structured Pruning of Large Language Models"); a negative λ opens gates again. Open heads are
+    counted by the gates at their median noise, u = 1/2: this is close to the number of log α > 0,
+    the rule of the final decision, whereas the sum of P(open) exceeds it until log α of the closed
+    gates is far below 0. It only comes close to the number of heads; `fix_largest` keeps exactly
+    that many.
     """
 
     heads: int
@@ -197,10 +222,13 @@ Penalty = Lambda | HeadCountController
 
 
 def fix_largest(gates: list[HardConcrete], count: int) -> None:
-    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and all others at 0."""
+    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and
+    all others at 0."""
     log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
     order = torch.sort(log_alpha, descending=True, stable=True).indices
     chosen = torch.zeros(len(log_alpha), dtype=torch.bool, device=log_alpha.device)
     chosen[order[:count]] = True
-    for gate, decisions in zip(gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True):
+    for gate, decisions in zip(
+        gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True
+    ):
         gate.fix(decisions)

@@ -1,8 +1,10 @@
-"""The learning rate at each update, and which optimiser trains which parameters (appendix B.3): Adam, or Muon beside it.
+"""The learning rate at each update, and which optimiser trains which parameters (appendix B.3):
+Adam, or Muon beside it.
 
-Muon (Jordan et al. 2024) is SGD with momentum whose update matrix is orthogonalised. Where all weights have gradients, its
-updates are those of `torch.optim.Muon` without weight decay. Products run in the precision of the other matrix products, because
-bf16 is fifty times slower than float32 on a processor without instructions for it.
+Muon (Jordan et al. 2024) is SGD with momentum whose update matrix is orthogonalised. Where all
+weights have gradients, its updates are those of `torch.optim.Muon` without weight decay. Products
+run in the precision of the other matrix products, because bf16 is fifty times slower than float32
+on a processor without instructions for it.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,14 +18,16 @@ from specialized_heads.experiment.sections import Training
 
 MOMENTUM = 0.95
 STEPS = 5  # of the Newton-Schulz iteration
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of its polynomial; five steps take singular values into about [0.7, 1.2]
+# of its polynomial; five steps take singular values into about [0.7, 1.2]
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 def learning_rate(update: int, plan: Training, *, width: int) -> float:
     """Learning rate of an update, counted from 1.
 
-    "inverse_sqrt": factor · d^-½ · min(t^-½, t · warmup^-1.5), with d the width; the paper omits d^-½, its code has it (factor 4,
-    warmup 16000, d 512: peak 1.40e-3). "linear": rises to the factor at `warmup`, then falls to zero after the last of `updates`.
+    "inverse_sqrt": factor · d^-½ · min(t^-½, t · warmup^-1.5), with d the width; the paper omits
+    d^-½, its code has it (factor 4, warmup 16000, d 512: peak 1.40e-3). "linear": rises to the
+    factor at `warmup`, then falls to zero after the last of `updates`.
     """
     factor, warmup, updates = plan.learning_rate, plan.warmup, plan.updates
     if plan.schedule == "inverse_sqrt":
@@ -40,16 +44,20 @@ def make_optimizers(
     precision: torch.dtype,
     map: Callable[..., Iterable[None]],
 ) -> list[torch.optim.Optimizer]:
-    """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the others, always for log α.
+    """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the
+    others, always for log α.
 
-    `peak`: highest learning rate of the schedule, which the `relative` of each group scales. `precision`, `map`: see `Muon`.
+    `peak`: highest learning rate of the schedule, which the `relative` of each group scales.
+    `precision`, `map`: see `Muon`.
     """
     matrices, others, log_alphas = [], [], []
     for name, weight in weights.items():
         if name.endswith("gate.log_alpha"):
             log_alphas.append(weight)
         else:
-            (matrices if plan.optimizer == "muon" and is_layer_matrix(name, weight) else others).append(weight)
+            (
+                matrices if plan.optimizer == "muon" and is_layer_matrix(name, weight) else others
+            ).append(weight)
     groups = [(others, 1.0), (log_alphas, gate_learning_rate / peak)]
     groups = [{"params": params, "relative": relative} for params, relative in groups if params]
     optimizers: list[torch.optim.Optimizer] = []
@@ -62,7 +70,8 @@ def make_optimizers(
 
 
 def is_layer_matrix(name: str, parameter: Tensor) -> bool:
-    """Whether a parameter is a weight matrix of an encoder or decoder layer: not an embedding, LayerNorm or bias."""
+    """Whether a parameter is a weight matrix of an encoder or decoder layer: not an embedding,
+    LayerNorm or bias."""
     return name.startswith(("encoder.", "decoder.")) and parameter.dim() == 2
 
 
@@ -77,7 +86,8 @@ class Muon(torch.optim.Optimizer):
         precision: torch.dtype = torch.float32,
         map: Callable[..., Iterable[None]] = map,
     ) -> None:
-        """`matrices`: weights, none of them empty; `precision` of the products; `map` applies a function to each of them."""
+        """`matrices`: weights, none of them empty; `precision` of the products; `map` applies a
+        function to each of them."""
         super().__init__(matrices, {"lr": lr})
         self.precision, self.map = precision, map
 
@@ -90,8 +100,9 @@ class Muon(torch.optim.Optimizer):
     def _update(self, weight: Tensor, rate: float) -> None:
         """Update one matrix from the rows and columns that have a gradient.
 
-        The others, as of a head whose gate is closed, are as if absent: to orthogonalise what is left of their momentum would
-        move them as far as the rest, in a direction that is mostly noise.
+        The others, as of a head whose gate is closed, are as if absent: to orthogonalise what is
+        left of their momentum would move them as far as the rest, in a direction that is mostly
+        noise.
         """
         rows, columns = (weight.grad.abs().amax(dim) != 0 for dim in (1, 0))
         if not self.state[weight]:
@@ -107,20 +118,28 @@ class Muon(torch.optim.Optimizer):
             self._update_whole(part, part_momentum, weight.grad[place], rate)
             weight[place], momentum[place] = part, part_momentum
 
-    def _update_whole(self, weight: Tensor, momentum: Tensor, gradient: Tensor, rate: float) -> None:
+    def _update_whole(
+        self, weight: Tensor, momentum: Tensor, gradient: Tensor, rate: float
+    ) -> None:
         """Update a matrix (R, C) and its momentum from a gradient without zero rows and columns."""
         momentum.lerp_(gradient, 1 - MOMENTUM)
         # Of Nesterov's look-ahead gradient.
         direction = orthogonalise(gradient.lerp(momentum, MOMENTUM).to(self.precision))
-        # Tall matrices take larger steps, so that each of their outputs changes as much as in a square matrix.
+        # Tall matrices take larger steps, so that each of their outputs changes as much as in a
+        # square matrix.
         weight.add_(direction, alpha=-rate * max(1.0, gradient.shape[0] / gradient.shape[1]) ** 0.5)
 
-    def _update_masked(self, weight: Tensor, momentum: Tensor, rows: Tensor, columns: Tensor, rate: float) -> None:
-        """Update a matrix where absent rows (R,) and columns (C,) are zeros: a GPU need not tell the host how many there are."""
+    def _update_masked(
+        self, weight: Tensor, momentum: Tensor, rows: Tensor, columns: Tensor, rate: float
+    ) -> None:
+        """Update a matrix where absent rows (R,) and columns (C,) are zeros: a GPU need not tell
+        the host how many there are."""
         present = rows[:, None] & columns
         average = momentum.lerp(weight.grad, 1 - MOMENTUM)
         momentum.copy_(torch.where(present, average, momentum))
-        direction = orthogonalise((weight.grad.lerp(average, MOMENTUM) * present).to(self.precision))
+        direction = orthogonalise(
+            (weight.grad.lerp(average, MOMENTUM) * present).to(self.precision)
+        )
         step = rate * (rows.sum() / columns.sum().clamp(min=1)).clamp(min=1.0) ** 0.5
         weight.sub_(step * direction)
 

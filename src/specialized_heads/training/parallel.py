@@ -1,7 +1,8 @@
 """Data-parallel training in several processes started by `torchrun`, one per GPU or group of cores.
 
-Every process holds the whole model and takes its share of the micro-batches of each update. All processes draw gates and
-micro-batches from the same seeds and sum their gradients, so all make the same update.
+Every process holds the whole model and takes its share of the micro-batches of each update. All
+processes draw gates and micro-batches from the same seeds and sum their gradients, so all make the
+same update.
 """
 
 import os
@@ -47,10 +48,11 @@ class DistributedContext:
 
 @contextmanager
 def distributed(device: str, *, state: Path) -> Iterator[tuple[DistributedContext, torch.device]]:
-    """Join the processes started by `torchrun`, if any; yield the context and this process's `auto`, `cpu` or `cuda` device.
+    """Join the processes started by `torchrun`, if any; yield the context and this process's
+    `auto`, `cpu` or `cuda` device.
 
-    The folder `state` is claimed before a GPU is waited for. An orphan that holds the GPU then stops, instead of finishing and
-    removing the state that this run is about to resume.
+    The folder `state` is claimed before a GPU is waited for. An orphan that holds the GPU then
+    stops, instead of finishing and removing the state that this run is about to resume.
     """
     if os.environ.get("RANK", "0") == "0":
         claim(state)
@@ -65,7 +67,8 @@ def distributed(device: str, *, state: Path) -> Iterator[tuple[DistributedContex
         chosen = _share(dist.get_rank()) if gpu else torch.device("cpu")
         yield DistributedContext(dist.get_rank(), dist.get_world_size()), chosen
     except BaseException as error:
-        # To leave the group would wait for all others, which wait for this process. `torchrun` ends them when this one ends.
+        # To leave the group would wait for all others, which wait for this process. `torchrun` ends
+        # them when this one ends.
         code = report(error)
         sys.stderr.flush()
         os._exit(code)
@@ -73,7 +76,8 @@ def distributed(device: str, *, state: Path) -> Iterator[tuple[DistributedContex
 
 
 def _share(rank: int) -> torch.device:
-    """This process's GPU. The first process locks the GPUs of all; if it ends, `torchrun` ends the others."""
+    """This process's GPU. The first process locks the GPUs of all; if it ends, `torchrun` ends the
+    others."""
     taken = [take_gpus(dist.get_world_size()) if rank == 0 else None]
     dist.broadcast_object_list(taken, device=torch.device("cpu"))
     return prepare_gpu(taken[0][rank])

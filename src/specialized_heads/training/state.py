@@ -1,8 +1,10 @@
-"""The resumable state of a training run: a folder beside the model, verified when read, with one owner at a time.
+"""The resumable state of a training run: a folder beside the model, verified when read, with one
+owner at a time.
 
-`state.pt` holds the run after some update; `update{n}.safetensors` holds the weights of a checkpoint; `owner` identifies the
-training process. A process started while another is still training (because its Snakemake was killed, its node was given up, or
-a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next checks the folder.
+`state.pt` holds the run after some update; `update{n}.safetensors` holds the weights of a
+checkpoint; `owner` identifies the training process. A process started while another is still
+training (because its Snakemake was killed, its node was given up, or a second Snakemake runs) takes
+over: it resumes from the last state, and the other process stops when it next checks the folder.
 This needs no file locks, which some network file systems lack.
 """
 
@@ -33,7 +35,9 @@ def check(folder: Path) -> None:
     """Raise a `UserError` if another process has taken over the folder, and may have finished."""
     path = folder / "owner"
     if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
-        raise UserError(f"{folder}: another process has taken over, or has finished; this one stops")
+        raise UserError(
+            f"{folder}: another process has taken over, or has finished; this one stops"
+        )
 
 
 def finish(folder: Path) -> None:
@@ -43,14 +47,16 @@ def finish(folder: Path) -> None:
 
 @contextmanager
 def finishing(folder: Path) -> Iterator[None]:
-    """Write the results in this context: the folder must be this process's, and is removed at the end."""
+    """Write the results in this context: the folder must be this process's, and is removed at the
+    end."""
     check(folder)
     yield
     finish(folder)
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:
-    """Write the state of a run (tensors, numbers and text in lists and dictionaries); the folder must be this process's."""
+    """Write the state of a run (tensors, numbers and text in lists and dictionaries); the folder
+    must be this process's."""
     check(folder)
     try:
         with atomic(folder / "state.pt") as temporary, open(temporary, "wb") as stream:
@@ -60,11 +66,14 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
         raise
 
 
-def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) -> dict[str, Any] | None:
-    """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume from.
+def read_state(
+    folder: Path, *, fingerprint: str, checkpoints: Iterable[int]
+) -> dict[str, Any] | None:
+    """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume
+    from.
 
-    Of the checkpoints after these updates, those up to the state's own update must be readable. If the disk or the
-    memory fails, the file may be sound: a `UserError` says so.
+    Of the checkpoints after these updates, those up to the state's own update must be readable. If
+    the disk or the memory fails, the file may be sound: a `UserError` says so.
     """
     path = folder / "state.pt"
     try:
@@ -73,7 +82,9 @@ def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) ->
                 raise ValueError(f"{damaged} is damaged")
         state = torch.load(path, map_location="cpu", weights_only=True)
         if state["fingerprint"] != fingerprint:
-            log.info("the saved state %s belongs to other settings, data or code; starting over", path)
+            log.info(
+                "the saved state %s belongs to other settings, data or code; starting over", path
+            )
             return None
         for update in checkpoints:
             if update <= state["update"]:
@@ -81,9 +92,14 @@ def read_state(folder: Path, *, fingerprint: str, checkpoints: Iterable[int]) ->
     except FileNotFoundError:
         return None
     except (OSError, MemoryError) as error:
-        raise UserError(f"{path}: cannot be read now ({error}); run again, or delete {folder} to start over") from error
-    except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
-        log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
+        raise UserError(
+            f"{path}: cannot be read now ({error}); run again, or delete {folder} to start over"
+        ) from error
+    # torch raises many types for a damaged file; starting over is always safe
+    except Exception as error:
+        log.info(
+            "the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0]
+        )
         return None
     return state
 

@@ -1,11 +1,14 @@
-"""Stage: train a model from random initialisation: the baseline, or a pruned configuration from scratch.
+"""Stage: train a model from random initialisation: the baseline, or a pruned configuration from
+scratch.
 
-With `--like`, the model has the heads of another model, layer by layer, and learns them from scratch (table 2). With `evenly`,
-it has the same number of heads per attention type, spread evenly over the layers. Data and training are the same for all
-models; each draws its own initial weights, order of the text and dropout.
+With `--like`, the model has the heads of another model, layer by layer, and learns them from
+scratch (table 2). With `evenly`, it has the same number of heads per attention type, spread evenly
+over the layers. Data and training are the same for all models; each draws its own initial weights,
+order of the text and dropout.
 
-With `--checkpoints`, the weights after the updates `moments` (`ablation.moments`, `heads.checkpoints`) are also written, to one
-file, as `update{n}/{parameter}`; `checkpoint` makes one of them a model of its own.
+With `--checkpoints`, the weights after the updates `moments` (`ablation.moments`,
+`heads.checkpoints`) are also written, to one file, as `update{n}/{parameter}`; `checkpoint` makes
+one of them a model of its own.
 """
 
 from collections.abc import Sequence
@@ -15,7 +18,13 @@ from typing import Any
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Model, Training, Vocabulary
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.checkpoint import architecture_of, assemble, read_tensors, save, write_tensors
+from specialized_heads.model.checkpoint import (
+    architecture_of,
+    assemble,
+    read_tensors,
+    save,
+    write_tensors,
+)
 from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import distributed
@@ -23,9 +32,11 @@ from specialized_heads.training.state import finishing, read_checkpoint
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:
-    """Spread the heads of each attention type over its layers so that layers differ by one head at most.
+    """Spread the heads of each attention type over its layers so that layers differ by one head at
+    most.
 
-    Lower layers get the extra heads if the number does not divide evenly. Heads are renumbered from 0.
+    Lower layers get the extra heads if the number does not divide evenly. Heads are renumbered from
+    0.
     """
     spread = {}
     for kind in KINDS:
@@ -45,26 +56,40 @@ def train_and_save(
     moments: Sequence[int] = (),
     **described: Any,
 ) -> None:
-    """Train the parameters that require gradients; write the model to `output`, and its weights at `moments` to `checkpoints`.
+    """Train the parameters that require gradients; write the model to `output`, and its weights at
+    `moments` to `checkpoints`.
 
     Args:
         model: with its initial weights.
         training: settings of the loop.
-        files: of the stage: train, dev (read), output, records, checkpoints (written), state; and its settings.
+        files: of the stage: train, dev (read), output, records, checkpoints (written), state; and
+        its settings.
         seed, device, moments: of the stage.
-        described: what the model's description says of its training, beside the settings of the stage.
+        described: what the model's description says of its training, beside the settings of the
+        stage.
     """
     plan = Plan(seed=seed, checkpoints=tuple(moments), **training.model_dump())
     data = load_data(files.train, files.dev)
     with distributed(device, state=files.state) as (context, device_):
-        used = train(model.to(device_), plan, data, state=files.state, records=files.records, context=context)
+        used = train(
+            model.to(device_), plan, data, state=files.state, records=files.records, context=context
+        )
         if context.is_main:
-            described = {**files.settings, "matmul_precision": used, **described, "data_hash": data.hash}
+            described = {
+                **files.settings,
+                "matmul_precision": used,
+                **described,
+                "data_hash": data.hash,
+            }
             with finishing(files.state):
                 save(model, files.output, training=described)
                 if getattr(files, "checkpoints", None):
                     saved = {n: read_checkpoint(files.state, n) for n in moments}
-                    tensors = {f"update{n}/{name}": t for n, weights in saved.items() for name, t in weights.items()}
+                    tensors = {
+                        f"update{n}/{name}": t
+                        for n, weights in saved.items()
+                        for name, t in weights.items()
+                    }
                     write_tensors(files.checkpoints, tensors)
 
 
@@ -75,13 +100,20 @@ class CheckpointSettings(stage.Section):
 @stage.command("baseline", "checkpoints", "output", settings=CheckpointSettings)
 def checkpoint(files: stage.Files, settings: CheckpointSettings) -> None:
     prefix, stored = f"update{settings.update}/", read_tensors(files.checkpoints)
-    weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in stored.items()
+        if name.startswith(prefix)
+    }
     if not weights:
         raise stage.UserError(
-            f"{files.checkpoints}: no weights of update {settings.update}; add it to ablation.moments or heads.checkpoints, and "
+            f"{files.checkpoints}: no weights of update {settings.update}; add it to "
+            f"ablation.moments or heads.checkpoints, and "
             "train again"
         )
-    model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
+    model = assemble(
+        architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline
+    )
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
     save(model, files.output, training={**training, "moment": settings.update})
 
@@ -96,13 +128,26 @@ class Settings(stage.Section):
     moments: list[int] = []  # updates, ascending; only with `--checkpoints`
 
 
-@stage.command("train", "dev", "output", "records", "state", optional=("like", "checkpoints"), settings=Settings)
+@stage.command(
+    "train",
+    "dev",
+    "output",
+    "records",
+    "state",
+    optional=("like", "checkpoints"),
+    settings=Settings,
+)
 def main(files: stage.Files, settings: Settings) -> None:
     if files.like:
         architecture = architecture_of(files.like)
     else:
-        vocabulary = {f"{side}_vocabulary": getattr(settings.vocabulary, side) for side in ("source", "target")}
-        architecture = Architecture.full(**vocabulary, **settings.model.model_dump(exclude={"dropout"}))
+        vocabulary = {
+            f"{side}_vocabulary": getattr(settings.vocabulary, side)
+            for side in ("source", "target")
+        }
+        architecture = Architecture.full(
+            **vocabulary, **settings.model.model_dump(exclude={"dropout"})
+        )
     if settings.evenly:
         architecture = spread_evenly(architecture)
     model = Transformer(architecture, dropout=settings.model.dropout)

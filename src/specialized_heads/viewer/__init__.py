@@ -1,1 +1,2 @@
-"""Attention maps, labels and trees of a model's heads, as pages that open from disk in any browser."""
+"""Attention maps, labels and trees of a model's heads, as pages that open from disk in any
+browser."""

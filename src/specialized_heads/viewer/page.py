@@ -1,12 +1,14 @@
 """Stage: all attention maps of one model for some sentences, as one self-contained HTML file.
 
-The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a readable length (`LENGTHS`) on
-the source side, and no longer than that on the target side. Maps are those of the analysis: the model reads the source and the
-reference translation. Weights are stored in 256 steps, so the error is at most 0.002.
+The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a
+readable length (`LENGTHS`) on the source side, and no longer than that on the target side. Maps are
+those of the analysis: the model reads the source and the reference translation. Weights are stored
+in 256 steps, so the error is at most 0.002.
 
-`page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from a corpus enters it only as
-JSON, in which every `<` is escaped, and the script writes it into the page as text; a content security policy forbids
-anything from elsewhere. The stage `index` makes one page with links to the pages of all models of an experiment, by corpus.
+`page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from
+a corpus enters it only as JSON, in which every `<` is escaped, and the script writes it into the
+page as text; a content security policy forbids anything from elsewhere. The stage `index` makes one
+page with links to the pages of all models of an experiment, by corpus.
 """
 
 import base64
@@ -86,7 +88,9 @@ def choose(
         for sentence in sorted(parses)
         if source[sentence] in LENGTHS and target[sentence] < LENGTHS.stop
     }
-    aligned, _ = align(readable, texts, bpe, [], processed=processed, tags=len(store.tokens.source_tags))
+    aligned, _ = align(
+        readable, texts, bpe, [], processed=processed, tags=len(store.tokens.source_tags)
+    )
     return {sentence: aligned[sentence].words for sentence in list(aligned)[:number]}
 
 
@@ -95,15 +99,20 @@ def encoded(weights: np.ndarray) -> str:
     return base64.b64encode(np.rint(weights * STEPS).astype(np.uint8).tobytes()).decode()
 
 
-def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -> list[dict[str, str | None]]:
+def sentence_maps(
+    model: Transformer, store: TokenStore, sentences: list[int]
+) -> list[dict[str, str | None]]:
     """The maps of all heads for each of these sentences, by attention type.
 
-    Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has no maps of the decoder.
+    Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has
+    no maps of the decoder.
     """
     picked = store.select(sentences)
     return [
         {
-            kind: encoded(weights.float().numpy()) if kind == "encoder" or len(picked.target_ids(number)) else None
+            kind: encoded(weights.float().numpy())
+            if kind == "encoder" or len(picked.target_ids(number))
+            else None
             for kind, weights in by_kind.items()
         }
         for number, by_kind in enumerate(maps.of_sentences(model, picked))
@@ -113,7 +122,8 @@ def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -
 def shown_tokens(
     store: TokenStore, sentence: int, source: SentencePieceProcessor, target: SentencePieceProcessor
 ) -> tuple[list[str], list[str]]:
-    """Subwords of both sides as the model reads them: the source with its end mark, the target with its start mark."""
+    """Subwords of both sides as the model reads them: the source with its end mark, the target with
+    its start mark."""
     pieces = [source.id_to_piece(int(token)) for token in store.source_ids(sentence)]
     translation = [target.id_to_piece(int(token)) for token in store.target_ids(sentence)]
     start, end = target.id_to_piece(store.tokens.start), source.id_to_piece(store.tokens.eos)
@@ -121,7 +131,8 @@ def shown_tokens(
 
 
 def read_heads(path: Path) -> list[Json]:
-    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals, or None."""
+    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals,
+    or None."""
     rows = []
     for row in read_table(path).to_pylist():
         scores = {
@@ -129,14 +140,19 @@ def read_heads(path: Path) -> list[Json]:
             for name, value in row.items()
             if name not in HEAD and isinstance(value, int | float | None) and name not in LISTS
         }
-        named, labels = {name: row[name] for name in HEAD}, {name: row.get(name) or [] for name in LISTS}
+        named, labels = (
+            {name: row[name] for name in HEAD},
+            {name: row.get(name) or [] for name in LISTS},
+        )
         rows.append(named | labels | {"scores": scores})
     return rows
 
 
 def page(data: Json) -> str:
     """The whole page. `data` is what `page.js` describes."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     shell = (FILES / "page.html").read_text(encoding="utf-8")
     parts = {"CSS": "page.css", "JS": "page.js", "TABLE": "table.js", "LINES": "lines.js"}
     for name, file in parts.items():
@@ -150,17 +166,26 @@ def index(files: stage.Files, settings: IndexSettings) -> None:
     name, css = html.escape(settings.experiment), (FILES / "page.css").read_text(encoding="utf-8")
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" '
+        'href="data:,">',
         f"<title>Attention heads: {name}</title>\n<style>\n{css}</style>\n</head>\n<body>",
         f"<header><h1>Attention heads: {name}</h1></header>",
     ]
-    for title, models in groupby(zip(settings.entries, files.heads, strict=True), key=lambda pair: pair[0].title):
+    for title, models in groupby(
+        zip(settings.entries, files.heads, strict=True), key=lambda pair: pair[0].title
+    ):
         parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
-        parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
+        parts.append(
+            "<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a "
+            "function</th></tr>"
+        )
         for entry, table in models:
             rows = read_table(table, columns=["type", "functions"]).to_pylist()
             counts = Counter(row["type"] for row in rows)
-            left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
+            left, labelled = (
+                ", ".join(str(counts[kind]) for kind in KINDS),
+                sum(bool(row["functions"]) for row in rows),
+            )
             link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
             parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
         parts.append("</table>")
@@ -180,7 +205,9 @@ def main(files: stage.Files, settings: Settings) -> None:
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     chosen = choose(store, texts, processed, parses, source, number=settings.sentences)
     sentences = []
-    for (number, pieces), weights in zip(chosen.items(), sentence_maps(model, store, list(chosen)), strict=True):
+    for (number, pieces), weights in zip(
+        chosen.items(), sentence_maps(model, store, list(chosen)), strict=True
+    ):
         subwords, translation = shown_tokens(store, number, source, target)
         words = [
             {"form": word.form, "head": word.head, "relation": word.relation, "pieces": places}
@@ -197,7 +224,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         "model": settings.model,
         "seed": settings.seed,
         "wanted": settings.sentences,
-        "index": "" if settings.alone else "../" * (len(settings.model.split("/")) + 1) + "index.html",
+        "index": ""
+        if settings.alone
+        else "../" * (len(settings.model.split("/")) + 1) + "index.html",
         "perLayer": max(numbers, default=-1) + 1,
         "layers": {kind: len(getattr(whole, kind)) for kind in KINDS},
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
@@ -207,4 +236,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     }
     stage.write_file(files.output, page(data))
     sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6
-    stage.log.info("page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes)
+    stage.log.info(
+        "page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes
+    )

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 from packing import tarred, zipped
 
-from specialized_heads.corpus.readers.archives import ALLOWANCE, ARCHIVES, check, lines, member, members, walk
+from specialized_heads.corpus.readers.archives import (
+    ALLOWANCE,
+    ARCHIVES,
+    check,
+    lines,
+    member,
+    members,
+    walk,
+)
 from specialized_heads.stage import UserError
 
 LINES = [f"line {number} äß" for number in range(5000)]
@@ -25,7 +33,9 @@ def packed(tmp_path: Path) -> dict[str, Path]:
     for suffix, compress in COMPRESSED.items():
         (tmp_path / f"x{suffix}").write_bytes(compress(TEXT))
     found = {path.suffix: path for path in tmp_path.iterdir()}
-    found[".zip"] = zipped(tmp_path / "x.zip", {"README.md": b"no data", "text/x.txt": TEXT, "__MACOSX/._x": b"\0"})
+    found[".zip"] = zipped(
+        tmp_path / "x.zip", {"README.md": b"no data", "text/x.txt": TEXT, "__MACOSX/._x": b"\0"}
+    )
     found[".tgz"] = tarred(tmp_path / "x.tgz", {"./LICENSE": b"no data", "./x.txt": TEXT})
     found[".tar"] = tarred(tmp_path / "x.tar", {"x.txt": TEXT})
     return found
@@ -50,7 +60,10 @@ def test_a_truncated_file_is_found(packed: dict[str, Path], kind: str, share: fl
     path = packed[kind]
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     for reads in (check, read):
-        with pytest.raises(UserError, match=rf"x{kind}: not a complete \w+ file \(.+\); delete it and fetch it again"):
+        with pytest.raises(
+            UserError,
+            match=rf"x{kind}: not a complete \w+ file \(.+\); delete it and fetch it again",
+        ):
             reads(path)
 
 
@@ -99,7 +112,10 @@ def test_members_by_name(tmp_path: Path) -> None:
         # Two at a time, as aligned texts are read.
         first, second = member(path, "a/x.en"), member(path, "a/x.ru")
         assert (list(lines(second)), list(lines(first))) == (["two"], ["one"])
-        assert [(name, stream.read()) for name, stream in walk(path)] == [("a/x.en", b"one\n"), ("a/x.ru", b"two\n")]
+        assert [(name, stream.read()) for name, stream in walk(path)] == [
+            ("a/x.en", b"one\n"),
+            ("a/x.ru", b"two\n"),
+        ]
         with pytest.raises(UserError, match=r"no file b in it; it holds a/x\.en, a/x\.ru"):
             member(path, "b")
 
@@ -120,7 +136,9 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"x\.bz2: line 1: packed by bzip2; unpack it"):
         list(lines(tmp_path / "x.bz2"))
     (tmp_path / "z").write_bytes(b"good\n" + b"a" * (2 << 20))
-    with pytest.raises(UserError, match="line 2: longer than 1048576 bytes; not a file of sentences"):
+    with pytest.raises(
+        UserError, match="line 2: longer than 1048576 bytes; not a file of sentences"
+    ):
         list(lines(tmp_path / "z"))
 
 

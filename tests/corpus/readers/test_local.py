@@ -1,4 +1,5 @@
-"""Text of the user's own, and archives of OPUS: what is read from each format, and what a mistake in it looks like."""
+"""Text of the user's own, and archives of OPUS: what is read from each format, and what a mistake
+in it looks like."""
 
 import gzip
 from collections import Counter
@@ -41,13 +42,24 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
 
 def test_columns_are_chosen_and_a_tab_inside_a_text_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
-    good, odd = "1\tA cat.\t7\tКот.\tbook\n3\tA dog.\t9\tПёс.\tletters\n" * 5, "2\tA\tdog.\t8\tПёс.\tbook\n"
+    good, odd = (
+        "1\tA cat.\t7\tКот.\tbook\n3\tA dog.\t9\tПёс.\tletters\n" * 5,
+        "2\tA\tdog.\t8\tПёс.\tbook\n",
+    )
     path.write_text(good + odd)
     rows, counts = counted(path=path, columns=[2, 4, 5], group_by="document")
-    assert ([row[:3] for row in rows], counts) == ([row[:3] for row in ROWS] * 5, {"other_columns": 1})
-    assert [row[:3] for row in read(path=path, columns=[4, 2])] == [(b, a, "") for a, b, *_ in ROWS] * 5
+    assert ([row[:3] for row in rows], counts) == (
+        [row[:3] for row in ROWS] * 5,
+        {"other_columns": 1},
+    )
+    assert [row[:3] for row in read(path=path, columns=[4, 2])] == [
+        (b, a, "") for a, b, *_ in ROWS
+    ] * 5
     path.write_text(good + odd * 2)
-    with pytest.raises(UserError, match=r"own\.tsv: line 11: not 5 columns, .* so are 2 of 12 lines.*remove a header"):
+    with pytest.raises(
+        UserError,
+        match=r"own\.tsv: line 11: not 5 columns, .* so are 2 of 12 lines.*remove a header",
+    ):
         read(path=path, columns=[2, 4, 5])
 
 
@@ -66,11 +78,21 @@ def test_a_line_with_a_tab_missing_is_counted_and_not_taken_for_a_pair(tmp_path:
 def test_quotes_brackets_and_tags_of_a_text_itself_are_kept(tmp_path: Path) -> None:
     path, texts = (
         tmp_path / "own.tsv",
-        ['"Yes."', '"Yes," he said, "and no."', "<laughs>", "[Music]", "{a}", '5"', "A cat.", "A dog."],
+        [
+            '"Yes."',
+            '"Yes," he said, "and no."',
+            "<laughs>",
+            "[Music]",
+            "{a}",
+            '5"',
+            "A cat.",
+            "A dog.",
+        ],
     )
     path.write_text("".join(f"{text}\tx{text}\n" for text in texts))
     assert [row[:2] for row in read(path=path)] == [(text, f"x{text}") for text in texts]
-    # Single cells of another file, quoted as a CSV writer does, in a text that has quotes of its own.
+    # Single cells of another file, quoted as a CSV writer does, in a text that has quotes of its
+    # own.
     path.write_text("".join(f"{text}\tx\n" for text in [*texts, '"He said ""hi""."']))
     assert len(read(path=path)) == 9
 
@@ -96,12 +118,14 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     sentences = [("a", "b", "", ""), ("c", "d", "", "dev"), ("e", "f", "", "test")]
     sentences += [("g", "", "", "analysis"), ("h", "", "", "analysis")]
     assert read(**paths) == sentences
-    (tmp_path / "own.tsv").write_text("1\ta\t2\tb\n")  # an analysis set of sentences alone has one column
+    # an analysis set of sentences alone has one column
+    (tmp_path / "own.tsv").write_text("1\ta\t2\tb\n")
     own = {"path": tmp_path / "own.tsv", "analysis": tmp_path / "analysis.txt", "columns": [2, 4]}
     assert read(**own) == [sentences[0], *sentences[3:]]
     (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
     # A held-out set without documents is one.
-    documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]  # no column holds a line feed
+    # no column holds a line feed
+    documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]
     assert [row[2] for row in read(**paths, group_by="document")] == documents
 
 
@@ -110,7 +134,9 @@ def test_a_text_too_long_for_attention_is_refused_where_no_filter_drops_it(tmp_p
     for path in paths.values():
         path.write_text("a\tb\n" + "a" * 10_001 + "\tb\n")
     assert len(read(path=paths["path"])) == 2
-    with pytest.raises(UserError, match=r"test\.tsv: line 2: 10,001 characters; held-out sets are not filtered"):
+    with pytest.raises(
+        UserError, match=r"test\.tsv: line 2: 10,001 characters; held-out sets are not filtered"
+    ):
         read(**paths)
 
 
@@ -118,16 +144,30 @@ def test_a_text_too_long_for_attention_is_refused_where_no_filter_drops_it(tmp_p
     ("content", "group_by", "message"),
     [
         (b"\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 2: no tab; .*`columns`"),
-        (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
+        (
+            b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n",
+            "document",
+            r"line 2: no document .* group_by",
+        ),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
-        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return within"),
+        (
+            b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n",
+            "sentence",
+            "line 2: a carriage return within",
+        ),
         ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
         (b"1.\t2.\n", "sentence", "column 1 has no letter in any line; sentences need letters"),
-        (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", "column 1 has no letter"),
+        (
+            b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n",
+            "sentence",
+            "column 1 has no letter",
+        ),
         (b"\n  \n", "sentence", r"own\.tsv: no line has text"),
     ],
 )
-def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, group_by: str, message: str) -> None:
+def test_mistakes_in_lines_name_file_line_and_remedy(
+    tmp_path, content: bytes, group_by: str, message: str
+) -> None:
     (tmp_path / "own.tsv").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(path=tmp_path / "own.tsv", group_by=group_by)
@@ -159,7 +199,9 @@ ENGLISH = "A cat.\nA dog.\u2028And a bird.\nA house.\n"
 RUSSIAN = "Кот.\nПёс.\x85 И птица.\nДом.\n"
 
 
-def rows(path: Path, files: dict[str, str], *, languages: tuple[str, str] = ("en", "ru")) -> list[tuple[str, ...]]:
+def rows(
+    path: Path, files: dict[str, str], *, languages: tuple[str, str] = ("en", "ru")
+) -> list[tuple[str, ...]]:
     """The rows of an archive with these files."""
     zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
     source, counts = Opus(kind="opus", corpus="Books", version="v1"), Counter[str]()
@@ -181,11 +223,16 @@ def test_both_orders_of_files_and_both_directions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"}, "differ in length: the second ends after line 1"),
+        (
+            {"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"},
+            "differ in length: the second ends after line 1",
+        ),
         ({"B.en-ru.en": ENGLISH}, r"no files end in \.en-ru\.ru"),
         ({"B.en-ru.en": "1", "B.en-ru.ru": "1", "C.en-ru.ru": "1"}, r"2 files end in \.en-ru\.ru"),
     ],
 )
-def test_archives_that_are_no_parallel_text(tmp_path: Path, files: dict[str, str], message: str) -> None:
+def test_archives_that_are_no_parallel_text(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         rows(tmp_path / "x.zip", files)

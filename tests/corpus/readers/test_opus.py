@@ -13,7 +13,10 @@ from specialized_heads.corpus.readers.opus import read_opensubtitles, sentences
 from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
-HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">\n'
+HEAD = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML '
+    'cesAlign//EN" "">\n'
+)
 HEAD += '<cesAlign version="1.0">\n'
 GROUP = ' <linkGrp targType="s" fromDoc="en/{0}.xml.gz" toDoc="ru/{0}9.xml.gz" >\n{1} </linkGrp>\n'
 LINKS = """\
@@ -30,25 +33,47 @@ FILMS = ("1999/0133093/3660124", "0/1084944/3377035")
 
 
 def document(texts: list[str]) -> str:
-    """A raw document: sentences around times, the text in lines of its own, and what OPUS says of the file at the end."""
+    """A raw document: sentences around times, the text in lines of its own, and what OPUS says of
+    the file at the end."""
     body = "".join(
         f'  <s id="{n}">\n    <time id="T{n}S" value="00:00:0{n},000" />\n{text}\n'
         f'    <time id="T{n}E" value="00:00:0{n},900" />\n  </s>\n'
         for n, text in enumerate(texts, start=1)
     )
-    about = "  <meta>\n    <subtitle>\n      <language>English</language>\n    </subtitle>\n  </meta>\n"
+    about = (
+        "  <meta>\n    <subtitle>\n      <language>English</language>\n    </subtitle>\n  </meta>\n"
+    )
     return f'<?xml version="1.0" encoding="utf-8"?>\n<document id="1">\n{body}{about}</document>\n'
 
 
-ENGLISH = ["I'm  here.", "Too early.", "No times.", "Tom &amp;\nJerry", "came &lt;late&gt;.", "Alone.", ""]
-RUSSIAN = ["Я здесь.", "Рано.", "Нет времени.", "Том и Джерри опоздали.", "Один.", "Ничто.", "Пусто."]
+ENGLISH = [
+    "I'm  here.",
+    "Too early.",
+    "No times.",
+    "Tom &amp;\nJerry",
+    "came &lt;late&gt;.",
+    "Alone.",
+    "",
+]
+RUSSIAN = [
+    "Я здесь.",
+    "Рано.",
+    "Нет времени.",
+    "Том и Джерри опоздали.",
+    "Один.",
+    "Ничто.",
+    "Пусто.",
+]
 
 
 @pytest.fixture
 def release(tmp_path: Path) -> Callable[..., list[Path]]:
-    """`release()`: alignment, English and Russian text of two films, as files; parts of it can be replaced."""
+    """`release()`: alignment, English and Russian text of two films, as files; parts of it can be
+    replaced."""
 
-    def write(*, alignment: str = "", english: dict[str, str] | None = None, suffix: str = ".xml") -> list[Path]:
+    def write(
+        *, alignment: str = "", english: dict[str, str] | None = None, suffix: str = ".xml"
+    ) -> list[Path]:
         groups = "".join(GROUP.format(name, LINKS) for name in FILMS)
         path = tmp_path / "en-ru.xml.gz"
         path.write_bytes(gzip.compress((alignment or f"{HEAD}{groups}</cesAlign>\n").encode()))
@@ -56,14 +81,22 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
         texts["ru"] = {f"{name}9": document(RUSSIAN) for name in FILMS}
         pack = gzip.compress if suffix.endswith(".gz") else bytes
         for language, documents in texts.items():
-            names = {f"OpenSubtitles/raw/{language}/{name}{suffix}": text for name, text in documents.items()}
-            zipped(tmp_path / f"{language}.zip", {name: pack(text.encode()) for name, text in names.items()})
+            names = {
+                f"OpenSubtitles/raw/{language}/{name}{suffix}": text
+                for name, text in documents.items()
+            }
+            zipped(
+                tmp_path / f"{language}.zip",
+                {name: pack(text.encode()) for name, text in names.items()},
+            )
         return [path, tmp_path / "en.zip", tmp_path / "ru.zip"]
 
     return write
 
 
-def rows(files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[list[tuple[str, ...]], Counter[str]]:
+def rows(
+    files: list[Path], *, languages: tuple[str, str] = ("en", "ru")
+) -> tuple[list[tuple[str, ...]], Counter[str]]:
     counts: Counter[str] = Counter()
     source = OpenSubtitles(kind="opensubtitles")
     batches = read_opensubtitles(source, files, languages=languages, counts=counts)
@@ -74,10 +107,17 @@ PASSING = [("I'm here.", "Я здесь."), ("Tom & Jerry came <late>.", "Том
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".xml.gz"])
-def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(release, suffix: str) -> None:
+def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(
+    release, suffix: str
+) -> None:
     found, counts = rows(release(suffix=suffix))
     assert found == [(*pair, name.rpartition("/")[0], "") for name in FILMS for pair in PASSING]
-    assert counts == {"one_side_empty": 4, "no_overlap_attribute": 2, "overlap_below_threshold": 4, "no_text": 2}
+    assert counts == {
+        "one_side_empty": 4,
+        "no_overlap_attribute": 2,
+        "overlap_below_threshold": 4,
+        "no_text": 2,
+    }
     assert len(found) + counts.total() == 2 * LINKS.count("<link ")
 
 
@@ -90,22 +130,29 @@ def test_the_other_direction_has_the_same_pairs(release) -> None:
 
 
 def test_opus_own_reader_finds_the_same_pairs(release, tmp_path: Path) -> None:
-    """`leave_non_alignments_out` is its name for links with an empty side; it passes text that is empty."""
-    opustools = pytest.importorskip("opustools", reason="opustools is not installed; pip install opustools")
+    """`leave_non_alignments_out` is its name for links with an empty side; it passes text that is
+    empty."""
+    opustools = pytest.importorskip(
+        "opustools", reason="opustools is not installed; pip install opustools"
+    )
     alignment, english, russian = files = release()
     plain = tmp_path / "plain.xml"
     # Its comparison lets a value that is no number pass.
     plain.write_bytes(gzip.decompress(alignment.read_bytes()).replace(b"nan", b"0.1"))
     sides = {"source": "en", "target": "ru", "source_zip": str(english), "target_zip": str(russian)}
     sides |= {"directory": "OpenSubtitles", "preprocess": "raw", "alignment_file": str(plain)}
-    links = opustools.OpusRead(**sides, attribute="overlap", threshold=0.9, leave_non_alignments_out=True)
+    links = opustools.OpusRead(
+        **sides, attribute="overlap", threshold=0.9, leave_non_alignments_out=True
+    )
     pairs = [tuple(" ".join(text.split()) for text in pair) for pair in links.yieldPairs()]
     assert [pair for pair in pairs if all(pair)] == [row[:2] for row in rows(files)[0]]
 
 
 def test_missing_documents_and_sentences_are_counted(release) -> None:
     link = '<link xtargets="1;1" overlap="1" />'
-    groups = GROUP.format("1950/7/7", link * 3) + GROUP.format(FILMS[0], link + link.replace('"1;1"', '"99;1"'))
+    groups = GROUP.format("1950/7/7", link * 3) + GROUP.format(
+        FILMS[0], link + link.replace('"1;1"', '"99;1"')
+    )
     found, counts = rows(release(alignment=f"{HEAD}{groups}</cesAlign>"))
     assert [row[0] for row in found] == ["I'm here."]
     assert counts == {"no_document": 3, "no_sentence": 1}
@@ -118,7 +165,10 @@ def test_a_broken_document_costs_its_links_alone(release) -> None:
 
 
 def test_tokens_of_the_other_release_are_joined() -> None:
-    tokens = '<document><s id="1">\n <w id="1.1">Hello</w>\n <w id="1.2">!</w>\n</s><s id="2"/></document>'
+    tokens = (
+        '<document><s id="1">\n <w id="1.1">Hello</w>\n <w id="1.2">!</w>\n</s><s '
+        'id="2"/></document>'
+    )
     assert sentences(tokens.encode(), name="x") == {"1": "Hello !", "2": ""}
 
 
@@ -155,7 +205,9 @@ def test_entities_are_refused_in_text_and_alignment(release, doctype: str) -> No
         rows(release(alignment=alignment))
 
 
-def test_a_document_that_unfolds_too_far_is_refused(release, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_unfolds_too_far_is_refused(
+    release, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = release(english={FILMS[0]: document(["a" * 200_000])})
     monkeypatch.setattr(archives, "LARGEST", 100_000)
     with pytest.raises(UserError, match="larger than 100000 bytes"):

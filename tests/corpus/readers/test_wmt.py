@@ -1,4 +1,5 @@
-"""Source wmt: every published format in its real layout, the held-out sets, and the draw of analysis sentences."""
+"""Source wmt: every published format in its real layout, the held-out sets, and the draw of
+analysis sentences."""
 
 import gzip
 from collections import Counter
@@ -28,26 +29,52 @@ def sgm(tag: str, language: str, documents: dict[str, list[str]]) -> str:
 
 
 def both(stem: str, other: str) -> dict[str, str]:
-    """Two aligned files of a pair with English; a third in another language must not be taken for either."""
-    return {f"{stem}.{other}": text(stem, other), f"{stem}.en": text(stem, "en"), f"{stem}.cs": text(stem, "cs", 9)}
+    """Two aligned files of a pair with English; a third in another language must not be taken for
+    either."""
+    return {
+        f"{stem}.{other}": text(stem, other),
+        f"{stem}.en": text(stem, "en"),
+        f"{stem}.cs": text(stem, "cs", 9),
+    }
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Small releases of everything that resources/datasets.csv knows for EN-RU and EN-FR, under their names below data/."""
+    """Small releases of everything that resources/datasets.csv knows for EN-RU and EN-FR, under
+    their names below data/."""
     folder = tmp_path / "data"
     (folder / "wmt").mkdir(parents=True)
     wmt = folder / "wmt"
     tarred(wmt / "training-parallel-europarl-v7.tgz", both("training/europarl-v7.fr-en", "fr"))
-    tarred(wmt / "training-parallel-commoncrawl.tgz", both("commoncrawl.ru-en", "ru") | both("commoncrawl.fr-en", "fr"))
-    tarred(wmt / "training-parallel-nc-v13.tgz", both("training-parallel-nc-v13/news-commentary-v13.ru-en", "ru"))
+    tarred(
+        wmt / "training-parallel-commoncrawl.tgz",
+        both("commoncrawl.ru-en", "ru") | both("commoncrawl.fr-en", "fr"),
+    )
+    tarred(
+        wmt / "training-parallel-nc-v13.tgz",
+        both("training-parallel-nc-v13/news-commentary-v13.ru-en", "ru"),
+    )
     giga = {side: gzip.compress(text("giga", side, 5).encode()) for side in ("en", "fr")}
-    tarred(wmt / "training-giga-fren.tar", {f"giga-fren.release2.fixed.{side}.gz": giga[side] for side in giga})
-    tarred(wmt / "wiki-titles.tgz", {"wiki/ru-en/wiki.ru-en": "Кот ||| Cat\n ||| \nПёс ||| Dog ||| x\n"})
-    (wmt / "news-commentary-v14.en-ru.tsv.gz").write_bytes(gzip.compress("A cat.\tКот.\n\t\nA dog.\n".encode()))
+    tarred(
+        wmt / "training-giga-fren.tar",
+        {f"giga-fren.release2.fixed.{side}.gz": giga[side] for side in giga},
+    )
+    tarred(
+        wmt / "wiki-titles.tgz",
+        {"wiki/ru-en/wiki.ru-en": "Кот ||| Cat\n ||| \nПёс ||| Dog ||| x\n"},
+    )
+    (wmt / "news-commentary-v14.en-ru.tsv.gz").write_bytes(
+        gzip.compress("A cat.\tКот.\n\t\nA dog.\n".encode())
+    )
     (wmt / "wikititles-v1.ru-en.tsv.gz").write_bytes(gzip.compress("Кот\tCat\n".encode()))
-    zipped(wmt / "1mcorpus.zip", {f"corpus.en_ru.1m.{side}": text("yandex", side) for side in ("ru", "en")})
-    english = {"guardian.1": ["AT&amp;T", "  two\nlines "], "bbc.2": ["&#1076;&#x430; &unknown; &#55296; 3 < 4"]}
+    zipped(
+        wmt / "1mcorpus.zip",
+        {f"corpus.en_ru.1m.{side}": text("yandex", side) for side in ("ru", "en")},
+    )
+    english = {
+        "guardian.1": ["AT&amp;T", "  two\nlines "],
+        "bbc.2": ["&#1076;&#x430; &unknown; &#55296; 3 < 4"],
+    }
     russian = {"guardian.1": ["ATT", "две строки"], "bbc.2": ["да"]}
     tarred(
         wmt / "wmt19-dev.tgz",
@@ -68,11 +95,20 @@ def data(tmp_path: Path) -> Path:
 Row = tuple[str, str, str, str]
 
 
-def rows(data: Path, *, languages=("en", "ru"), counts: Counter[str] | None = None, **keys: object) -> list[Row]:
-    keys = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys
+def rows(
+    data: Path, *, languages=("en", "ru"), counts: Counter[str] | None = None, **keys: object
+) -> list[Row]:
+    keys = {
+        "kind": "wmt",
+        "train": ["commoncrawl_en_ru"],
+        "dev": ["newstest2013"],
+        "test": ["newstest2014"],
+    } | keys
     source = Wmt.model_validate(keys)
     files = [data / file.file for file in source.datasets(languages)]
-    batches = read_wmt(source, files, languages=languages, counts=Counter() if counts is None else counts)
+    batches = read_wmt(
+        source, files, languages=languages, counts=Counter() if counts is None else counts
+    )
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
@@ -88,16 +124,23 @@ def lines(name: str, source: str, target: str) -> list[tuple[str, str]]:
     ("dataset", "expected"),
     [
         ("commoncrawl_en_ru", lines("commoncrawl.ru-en", "en", "ru")),
-        ("news_commentary_v13_en_ru", lines("training-parallel-nc-v13/news-commentary-v13.ru-en", "en", "ru")),
+        (
+            "news_commentary_v13_en_ru",
+            lines("training-parallel-nc-v13/news-commentary-v13.ru-en", "en", "ru"),
+        ),
         ("yandex_1m_en_ru", lines("yandex", "en", "ru")),
         ("news_commentary_v14_en_ru", [("A cat.", "Кот.")]),
         ("wiki_titles_v1_ru_en", [("Cat", "Кот")]),
         ("wiki_headlines_ru_en", [("Cat", "Кот")]),
     ],
 )
-def test_training_formats_in_both_directions(data: Path, dataset: str, expected: list[tuple[str, str]]) -> None:
+def test_training_formats_in_both_directions(
+    data: Path, dataset: str, expected: list[tuple[str, str]]
+) -> None:
     assert pairs(rows(data, train=[dataset])) == expected
-    assert pairs(rows(data, train=[dataset], languages=("ru", "en"))) == [pair[::-1] for pair in expected]
+    assert pairs(rows(data, train=[dataset], languages=("ru", "en"))) == [
+        pair[::-1] for pair in expected
+    ]
 
 
 def test_lines_without_two_columns_and_blank_ones_are_counted_once(data: Path) -> None:
@@ -126,12 +169,19 @@ def test_a_news_test_is_that_of_the_direction(data: Path) -> None:
     assert pairs(backward, "test") == [("с русского", "from Russian")]
 
 
-def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(data: Path, monkeypatch) -> None:
+def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(
+    data: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(wmt, "ANALYSIS", 4)
     analysis = {"analysis": ["europarl_v7_en_fr", "giga_fren"]}
-    english_french = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
+    english_french = {
+        "languages": ("en", "fr"),
+        "dev": ["giga_fren"],
+        "test": ["europarl_v7_en_fr"],
+    }
     everything = rows(data, train=analysis["analysis"], **english_french)
-    assert pairs(everything)[3:] == [(f"giga en {n}", f"giga fr {n}") for n in range(1, 6)]  # archives in an archive
+    # archives in an archive
+    assert pairs(everything)[3:] == [(f"giga en {n}", f"giga fr {n}") for n in range(1, 6)]
     counts: Counter[str] = Counter()
     own = rows(data, train=analysis["analysis"], **english_french, **analysis, counts=counts)
     drawn = pairs(own, "analysis")
@@ -172,17 +222,32 @@ def test_a_news_test_that_is_not_in_the_archive_is_named(data: Path) -> None:
 
 def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
     packed = gzip.compress(text("giga", "en", 500).encode())
-    files = {"giga-fren.release2.fixed.en.gz": packed[:-20], "giga-fren.release2.fixed.fr.gz": packed}
+    files = {
+        "giga-fren.release2.fixed.en.gz": packed[:-20],
+        "giga-fren.release2.fixed.fr.gz": packed,
+    }
     tarred(data / "wmt" / "training-giga-fren.tar", files)
     with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
-        rows(data, train=["giga_fren"], dev=["giga_fren"], test=["europarl_v7_en_fr"], languages=("en", "fr"))
+        rows(
+            data,
+            train=["giga_fren"],
+            dev=["giga_fren"],
+            test=["europarl_v7_en_fr"],
+            languages=("en", "fr"),
+        )
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('<!DOCTYPE x [<!ENTITY b "haha">]><doc docid="1"><seg>&b;</seg></doc>', "declares entities"),
-        ('<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>', "document '1', segment 2: no </seg>"),
+        (
+            '<!DOCTYPE x [<!ENTITY b "haha">]><doc docid="1"><seg>&b;</seg></doc>',
+            "declares entities",
+        ),
+        (
+            '<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>',
+            "document '1', segment 2: no </seg>",
+        ),
         ("<doc><seg>\udcff</seg></doc>", "not UTF-8"),
     ],
 )

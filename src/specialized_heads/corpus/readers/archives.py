@@ -1,9 +1,10 @@
 """Packed files, read as streams without being extracted to disk.
 
-The suffix decides: .gz and .xz are compressed text; .zip, .tar and .tgz are archives; anything else is plain. A few kilobytes can
-unpack to fill any memory, while text shrinks to a third or a tenth: a stream that unpacks to more than 100 times its packed size,
-plus 64 MiB for small repetitive files, is refused. Links in an archive are not followed. Every function raises `UserError` for a
-file that is missing or damaged, also while a stream is read.
+The suffix decides: .gz and .xz are compressed text; .zip, .tar and .tgz are archives; anything else
+is plain. A few kilobytes can unpack to fill any memory, while text shrinks to a third or a tenth: a
+stream that unpacks to more than 100 times its packed size, plus 64 MiB for small repetitive files,
+is refused. Links in an archive are not followed. Every function raises `UserError` for a file that
+is missing or damaged, also while a stream is read.
 """
 
 import contextlib
@@ -27,14 +28,30 @@ LARGEST = 64 << 20  # bytes of one document
 LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open}
 ARCHIVES = (".zip", ".tar", ".tgz")
-MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\3\4": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\3\4": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 MAGIC |= {b"PAR1": "parquet"}
 # zipfile reports what it cannot read, such as passwords, as RuntimeError.
-DAMAGE = (EOFError, OSError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+DAMAGE = (
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
 
 
 class _Unpacked(io.RawIOBase):
-    """A stream of unpacked bytes that raises `UserError` where the packed ones are damaged or unpack to too much."""
+    """A stream of unpacked bytes that raises `UserError` where the packed ones are damaged or
+    unpack to too much."""
 
     def __init__(self, stream: BinaryIO, *, path: Path, name: str, packed: int) -> None:
         self.stream, self.path, self.name = stream, path, name
@@ -49,7 +66,8 @@ class _Unpacked(io.RawIOBase):
         self.left -= len(data)
         if self.left < 0:
             raise UserError(
-                f"{self.name}: unpacks to more than {RATIO} times its size, so it is no text; get it elsewhere"
+                f"{self.name}: unpacks to more than {RATIO} times its size, so it is no text; get "
+                f"it elsewhere"
             )
         buffer[: len(data)] = data
         return len(data)
@@ -72,7 +90,8 @@ def refuse_damage(path: Path) -> Iterator[None]:
         kind = path.suffix.removeprefix(".").lower()
         reason = str(error) or type(error).__name__
         raise UserError(
-            f"{path}: not a complete {kind} file ({reason}); delete it and fetch it again, or pack it again"
+            f"{path}: not a complete {kind} file ({reason}); delete it and fetch it again, or pack "
+            f"it again"
         ) from None
 
 
@@ -91,7 +110,8 @@ def open_packed(path: Path) -> BinaryIO:
 
 
 def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The files of an archive in order: name and bytes. Folders, links and what macOS adds (`._name`) are left out."""
+    """The files of an archive in order: name and bytes. Folders, links and what macOS adds
+    (`._name`) are left out."""
     files = _zip_files(path) if path.suffix.lower() == ".zip" else _tar_files(path)
     while True:
         with refuse_damage(path):
@@ -139,15 +159,20 @@ def member(path: Path, name: str) -> BinaryIO:
 
 
 def document(stream: BinaryIO, *, name: str) -> bytes:
-    """All bytes of a file in an archive, which may be packed again (.gz); more than 64 MiB of text are a `UserError`."""
+    """All bytes of a file in an archive, which may be packed again (.gz); more than 64 MiB of text
+    are a `UserError`."""
     data = (gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream).read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise UserError(f"{name}: larger than {LARGEST} bytes, so it is not one document; get the file elsewhere")
+        raise UserError(
+            f"{name}: larger than {LARGEST} bytes, so it is not one document; get the file "
+            f"elsewhere"
+        )
     return data
 
 
 def lines(text: Path | BinaryIO) -> Iterator[str]:
-    """The lines of UTF-8 text, a packed or plain file or a stream with a `name`, without ends (LF or CR LF) and byte-order mark.
+    """The lines of UTF-8 text, a packed or plain file or a stream with a `name`, without ends (LF
+    or CR LF) and byte-order mark.
 
     A line that is not UTF-8 or longer than 1 MiB is a `UserError`.
     """
@@ -159,13 +184,20 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
     while line := text.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            raise UserError(f"{text.name}: line {number}: longer than {LONGEST_LINE} bytes; not a file of sentences")
+            raise UserError(
+                f"{text.name}: line {number}: longer than {LONGEST_LINE} bytes; not a file of "
+                f"sentences"
+            )
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            if kind := next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None):
+            if kind := next(
+                (kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)),
+                None,
+            ):
                 raise UserError(
-                    f"{text.name}: line 1: packed by {kind}; unpack it to plain text, or name a gzip or xz file .gz or .xz"
+                    f"{text.name}: line 1: packed by {kind}; unpack it to plain text, or name a "
+                    f"gzip or xz file .gz or .xz"
                 ) from None
             raise UserError(
                 f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
@@ -175,18 +207,23 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
 def aligned(
     first: Iterator[Any], second: Iterator[Any], *, name: str, remedy: str = "get the file again"
 ) -> Iterator[tuple[Any, Any]]:
-    """The lines of two texts, which `name` describes, in parallel; a different number of lines is a `UserError`."""
+    """The lines of two texts, which `name` describes, in parallel; a different number of lines is a
+    `UserError`."""
     for number, (left, right) in enumerate(zip_longest(first, second)):
         if left is None or right is None:
             ended = "first" if left is None else "second"
-            raise UserError(f"{name} differ in length: the {ended} ends after line {number}; {remedy}")
+            raise UserError(
+                f"{name} differ in length: the {ended} ends after line {number}; {remedy}"
+            )
         yield left, right
 
 
 def check(path: Path) -> None:
     """Read a packed file to its end to find truncation or damage; a plain file passes."""
     kind = path.suffix.lower()
-    packed = [open_packed(path)] if kind in STREAMS and not path.stem.lower().endswith(".tar") else []
+    packed = (
+        [open_packed(path)] if kind in STREAMS and not path.stem.lower().endswith(".tar") else []
+    )
     for stream in (stream for _, stream in walk(path)) if kind in ARCHIVES else packed:
         while stream.read(BUFFER):
             pass

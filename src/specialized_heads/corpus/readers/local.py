@@ -1,12 +1,14 @@
 """Text that is there already: embedded, a corpus in `resources/`, and local, your own text.
 
-Your own text is one file of pairs or two files with one sentence per line. A file of pairs is TSV: source TAB target, optionally
-TAB document. Any file may be compressed (.gz, .xz). Held-out sets can be files of pairs too. Of an analysis set only the source
-side is used, so it may have a sentence per line and nothing else. `columns` says which columns are read; the others are ignored.
+Your own text is one file of pairs or two files with one sentence per line. A file of pairs is TSV:
+source TAB target, optionally TAB document. Any file may be compressed (.gz, .xz). Held-out sets can
+be files of pairs too. Of an analysis set only the source side is used, so it may have a sentence
+per line and nothing else. `columns` says which columns are read; the others are ignored.
 
-Blank lines and lines with another number of columns than the first (a tab inside a text, or none) are not pairs; they are
-counted. Many such lines mean that the first line is another (a header), and are an error. So are texts in another format: JSON,
-XML or SGML, or cells that a CSV writer has quoted.
+Blank lines and lines with another number of columns than the first (a tab inside a text, or none)
+are not pairs; they are counted. Many such lines mean that the first line is another (a header), and
+are an error. So are texts in another format: JSON, XML or SGML, or cells that a CSV writer has
+quoted.
 """
 
 from collections import Counter
@@ -21,7 +23,8 @@ from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, read_json
 
 UNFILTERED = ("dev", "test")
-LONGEST = 10_000  # characters of a text of these sets: attention takes memory with the square of its length
+# characters of a text of these sets: attention takes memory with the square of its length
+LONGEST = 10_000
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 QUOTED = "quotes of a CSV writer"
 REMEDIES = {  # for texts in another format
@@ -35,20 +38,29 @@ REMEDIES = {  # for texts in another format
 def read_embedded(
     source: Embedded, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]
 ) -> Blocks:
-    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json, which tells its languages."""
+    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json,
+    which tells its languages."""
     about = read_json(files[1])
     known = (about["source_language"], about["target_language"])
     if known != (wanted := tuple(map(without_region, languages))):
-        turned = "; for the other way, use its text as a source of kind local" if known == wanted[::-1] else ""
+        turned = (
+            "; for the other way, use its text as a source of kind local"
+            if known == wanted[::-1]
+            else ""
+        )
         raise UserError(
-            f"{files[0]}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
+            f"{files[0]}: this text is {known[0]}-{known[1]}, and source_language and "
+            f"target_language of the corpus are "
             f"{languages[0]} and {languages[1]}; set them to {known[0]} and {known[1]}{turned}"
         )
     yield from read_blocks(files[0])
 
 
-def read_local(source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
-    """The pairs of the files of `source.by_key()`; `set` names the held-out set of those that you give.
+def read_local(
+    source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]
+) -> Blocks:
+    """The pairs of the files of `source.by_key()`; `set` names the held-out set of those that you
+    give.
 
     `counts` gains `blank_line` (also where both sides of a pair are blank) and `other_columns`.
     """
@@ -61,7 +73,9 @@ def read_local(source: Local, files: Sequence[Path], *, languages: tuple[str, st
             yield from blocks(_pairs(path, source, set_=set_, counts=counts), set_=set_)
 
 
-def _pairs(path: Path, source: Local, *, set_: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+def _pairs(
+    path: Path, source: Local, *, set_: str, counts: Counter[str]
+) -> Iterator[tuple[str, str, str]]:
     """The pairs of a TSV file, all of one set. A held-out set without documents is one document."""
     rows = _cells(path, counts=counts)
     if (first := next(rows, None)) is None:
@@ -72,7 +86,8 @@ def _pairs(path: Path, source: Local, *, set_: str, counts: Counter[str]) -> Ite
     if (last := max(required)) > width:
         what = f"no column {last}" if width > 1 else "no tab"
         raise UserError(
-            f"{path}: line {first[0]}: {what}; each line must be source TAB target (TAB document), or have the "
+            f"{path}: line {first[0]}: {what}; each line must be source TAB target (TAB document), "
+            f"or have the "
             "`columns` given"
         )
     # Targets of an analysis set may be missing; a missing document has an error of its own.
@@ -91,7 +106,10 @@ def _pairs(path: Path, source: Local, *, set_: str, counts: Counter[str]) -> Ite
             said = "no document for this pair; add it, or set group_by to 'sentence'"
             raise UserError(f"{path}: line {number}: {said}")
         if set_ in UNFILTERED and (most := max(map(len, texts))) > LONGEST:
-            said = f"{most:,} characters; held-out sets are not filtered, and no text may have more than {LONGEST:,}"
+            said = (
+                f"{most:,} characters; held-out sets are not filtered, and no text may have "
+                f"more than {LONGEST:,}"
+            )
             raise UserError(f"{path}: line {number}: {said}")
         lettered |= {column for column, text in zip(required, texts) if any(map(str.isalpha, text))}
         for side, text in zip(formats, texts, strict=True):
@@ -99,7 +117,8 @@ def _pairs(path: Path, source: Local, *, set_: str, counts: Counter[str]) -> Ite
         yield texts[0], texts[1], document
     if len(others) > MOST_OTHER * read:
         raise UserError(
-            f"{path}: line {others[0]}: not {width} columns, as the first line has; so are {len(others)} of {read} lines. "
+            f"{path}: line {others[0]}: not {width} columns, as the first line has; so are "
+            f"{len(others)} of {read} lines. "
             "All must have the same columns; remove a header"
         )
     if without := sorted(set(required) - lettered):
@@ -132,15 +151,20 @@ class _Formats:
             self.doubled += form == QUOTED and '""' in text[1:-1]
 
     def check(self, name: str) -> None:
-        """Raise `UserError` if most texts are in another format, or if their quotes are those of a CSV writer.
+        """Raise `UserError` if most texts are in another format, or if their quotes are those of a
+        CSV writer.
 
-        A CSV writer puts a text that has quotes into quotes and doubles those inside; it may put all others into quotes too.
+        A CSV writer puts a text that has quotes into quotes and doubles those inside; it may put
+        all others into quotes too.
         """
         texts = self.counts.total()
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
             if doubled or 2 * self.counts[form] > texts:
-                said = f"{form} in {self.counts[form]} of {texts} texts, such as {self.first[form][:40]!r}"
+                said = (
+                    f"{form} in {self.counts[form]} of {texts} texts, such as "
+                    f"{self.first[form][:40]!r}"
+                )
                 raise UserError(f"{name}: {said}; {remedy}")
 
 
@@ -168,22 +192,31 @@ def plain_lines(path: Path) -> Iterator[str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file, plain or compressed. A line with a carriage return, NUL or escape character is refused."""
+    """The lines of a file, plain or compressed. A line with a carriage return, NUL or escape
+    character is refused."""
     for number, line in enumerate(lines(path), start=1):
         if "\0" in line or "\x1b" in line:
-            what = "a NUL or escape character, as in archives and UTF-16; unpack the file, or convert it to UTF-8"
+            what = (
+                "a NUL or escape character, as in archives and UTF-16; unpack the file, or "
+                "convert it to UTF-8"
+            )
             raise UserError(f"{path}: line {number}: {what}")
         if "\r" in line:
             raise UserError(
-                f"{path}: line {number}: a carriage return within the line; end each line with a line feed (`tr '\\r' '\\n'`)"
+                f"{path}: line {number}: a carriage return within the line; end each line with a "
+                f"line feed (`tr '\\r' '\\n'`)"
             )
         yield line
 
 
-def _two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+def _two_texts(
+    source: Path, target: Path, *, counts: Counter[str]
+) -> Iterator[tuple[str, str, str]]:
     """The pairs of two texts; line i of one translates line i of the other."""
     remedy, empty = "line i of one must translate line i of the other", True
-    both = aligned(plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy)
+    both = aligned(
+        plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy
+    )
     for first, second in both:
         if first.strip() or second.strip():
             empty = False

@@ -1,18 +1,21 @@
-"""Sources from OPUS: opus, any of its corpora in Moses format, and opensubtitles, film subtitles (appendix B.1).
+"""Sources from OPUS: opus, any of its corpora in Moses format, and opensubtitles, film subtitles
+(appendix B.1).
 
-Moses format is a zip archive with one plain-text file per language, aligned line by line. The two files end in
-`.<pair>.<language>`, the pair in alphabetical order.
+Moses format is a zip archive with one plain-text file per language, aligned line by line. The two
+files end in `.<pair>.<language>`, the pair in alphabetical order.
 
-Subtitles are kept if both sides are on the screen at the same time. An alignment file (XCES) says which sentences belong
-together: `linkGrp` names two documents, each `link` the numbers of their sentences and the share of time that both are shown,
-`overlap`. The attribute is missing mostly in links with an empty side; links without it are dropped. The text is that of the
-`raw` release, untokenised, so that subwords are learned from natural text; the sentences of a link are joined by a space.
+Subtitles are kept if both sides are on the screen at the same time. An alignment file (XCES) says
+which sentences belong together: `linkGrp` names two documents, each `link` the numbers of their
+sentences and the share of time that both are shown, `overlap`. The attribute is missing mostly in
+links with an empty side; links without it are dropped. The text is that of the `raw` release,
+untokenised, so that subwords are learned from natural text; the sentences of a link are joined by a
+space.
 
-A film is never divided between splits, whichever of its subtitles are used: the document of a pair is its year and film,
-`1999/0133093` of `en/1999/0133093/3660124.xml.gz`.
+A film is never divided between splits, whichever of its subtitles are used: the document of a pair
+is its year and film, `1999/0133093` of `en/1999/0133093/3660124.xml.gz`.
 
-The XML is not trusted: nothing is expanded or fetched, and a declaration of entities is refused. Only the two documents that
-are being aligned are in memory, never the whole alignment or text.
+The XML is not trusted: nothing is expanded or fetched, and a declaration of entities is refused.
+Only the two documents that are being aligned are in memory, never the whole alignment or text.
 """
 
 import zipfile
@@ -33,10 +36,18 @@ from specialized_heads.stage import UserError, log
 
 OVERLAP = 0.9  # minimum share of time of a link (appendix B.1)
 # Nothing is expanded or fetched; comments would divide the text.
-SAFE = {"resolve_entities": False, "load_dtd": False, "no_network": True, "remove_comments": True, "remove_pis": True}
+SAFE = {
+    "resolve_entities": False,
+    "load_dtd": False,
+    "no_network": True,
+    "remove_comments": True,
+    "remove_pis": True,
+}
 
 
-def read_moses(source: Opus, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
+def read_moses(
+    source: Opus, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]
+) -> Blocks:
     """The pairs of the archive, in order. Nothing is dropped here."""
     (archive,) = files
     pair = name_of_pair(languages)
@@ -44,9 +55,13 @@ def read_moses(source: Opus, files: Sequence[Path], *, languages: tuple[str, str
 
         def of(language: str) -> Iterator[str]:
             """The lines of the only file of a language."""
-            names = [name for name in archives.members(archive) if name.endswith(f".{pair}.{language}")]
+            names = [
+                name for name in archives.members(archive) if name.endswith(f".{pair}.{language}")
+            ]
             if len(names) != 1:
-                raise UserError(f"{archive}: {len(names) or 'no'} files end in .{pair}.{language}, not one")
+                raise UserError(
+                    f"{archive}: {len(names) or 'no'} files end in .{pair}.{language}, not one"
+                )
             return archives.lines(opened.enter_context(archives.member(archive, names[0])))
 
         rows = archives.aligned(*map(of, languages), name=f"{archive}: the two sides of {pair}")
@@ -54,11 +69,13 @@ def read_moses(source: Opus, files: Sequence[Path], *, languages: tuple[str, str
 
 
 class BrokenDocument(Exception):
-    """A document that is not well-formed XML. Only its links are dropped: there are many thousands of documents."""
+    """A document that is not well-formed XML. Only its links are dropped: there are many thousands
+    of documents."""
 
 
 class Link(NamedTuple):
-    """Sentences that belong together: their numbers in two documents. `overlap` is None where the attribute is missing."""
+    """Sentences that belong together: their numbers in two documents. `overlap` is None where the
+    attribute is missing."""
 
     documents: tuple[str, str]
     sentences: tuple[list[str], list[str]]
@@ -66,9 +83,14 @@ class Link(NamedTuple):
 
 
 def read_opensubtitles(
-    source: OpenSubtitles, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]
+    source: OpenSubtitles,
+    files: Sequence[Path],
+    *,
+    languages: tuple[str, str],
+    counts: Counter[str],
 ) -> Blocks:
-    """The pairs of the links that pass, in the order of the alignment file; the others are counted by reason."""
+    """The pairs of the links that pass, in the order of the alignment file; the others are counted
+    by reason."""
     alignment, *texts = files
     # OPUS stores a pair of languages in alphabetical order.
     sides = (0, 1) if languages[0] < languages[1] else (1, 0)
@@ -81,7 +103,11 @@ def read_opensubtitles(
 
 
 def _pairs(
-    alignment: Path, zips: Sequence[zipfile.ZipFile], *, sides: tuple[int, int], counts: Counter[str]
+    alignment: Path,
+    zips: Sequence[zipfile.ZipFile],
+    *,
+    sides: tuple[int, int],
+    counts: Counter[str],
 ) -> Iterator[tuple[str, str, str]]:
     """Source, target and film of each link that passes."""
     current: tuple[str, str] | None = None
@@ -92,12 +118,17 @@ def _pairs(
             counts["one_side_empty"] += 1
             continue
         if link.overlap is None or not link.overlap >= OVERLAP:  # also true for NaN
-            counts["no_overlap_attribute" if link.overlap is None else "overlap_below_threshold"] += 1
+            counts[
+                "no_overlap_attribute" if link.overlap is None else "overlap_below_threshold"
+            ] += 1
             continue
         if link.documents != current:
             current, missing = link.documents, ""
             try:
-                texts = [read_document(archive, current[side]) for archive, side in zip(zips, sides, strict=True)]
+                texts = [
+                    read_document(archive, current[side])
+                    for archive, side in zip(zips, sides, strict=True)
+                ]
             except KeyError as error:
                 missing = "no_document"
                 log.warning("no document %s in the archive; its links are dropped", error.args[0])
@@ -105,10 +136,14 @@ def _pairs(
                 missing = "broken_document"
                 log.warning("%s; its links are dropped", error)
         numbers = [link.sentences[side] for side in sides]
-        if missing or any(number not in text for text, side in zip(texts, numbers) for number in side):
+        if missing or any(
+            number not in text for text, side in zip(texts, numbers) for number in side
+        ):
             counts[missing or "no_sentence"] += 1
             continue
-        first, second = (" ".join(filter(None, map(text.get, side))) for text, side in zip(texts, numbers))
+        first, second = (
+            " ".join(filter(None, map(text.get, side))) for text, side in zip(texts, numbers)
+        )
         if first and second:
             yield first, second, film(current[sides[0]])
         else:
@@ -116,12 +151,14 @@ def _pairs(
 
 
 def film(document: str) -> str:
-    """Year and number of the film, from the path of a document; the path itself if it has no such parts."""
+    """Year and number of the film, from the path of a document; the path itself if it has no such
+    parts."""
     return "/".join(document.split("/")[1:-1]) or document
 
 
 def links(path: Path) -> Iterator[Link]:
-    """The links of an alignment file, in order; what is not well-formed XCES is a `UserError` with the line."""
+    """The links of an alignment file, in order; what is not well-formed XCES is a `UserError` with
+    the line."""
     documents: tuple[str, ...] = ()
     with open_packed(path) as stream:
         try:
@@ -133,7 +170,11 @@ def links(path: Path) -> Iterator[Link]:
                         documents = element.attrib["fromDoc"], element.attrib["toDoc"]
                     elif element.tag == "link":
                         first, second = element.attrib["xtargets"].split(";")
-                        overlap = float(element.attrib["overlap"]) if "overlap" in element.attrib else None
+                        overlap = (
+                            float(element.attrib["overlap"])
+                            if "overlap" in element.attrib
+                            else None
+                        )
                         source, target = documents
                         yield Link((source, target), (first.split(), second.split()), overlap)
                     continue
@@ -144,20 +185,31 @@ def links(path: Path) -> Iterator[Link]:
                 while element.getprevious() is not None:
                     del element.getparent()[0]
         except etree.XMLSyntaxError as error:
-            raise UserError(f"{path}: not well-formed XML ({error}); delete it and fetch it again") from None
-        except (KeyError, ValueError):
-            shown = " ".join([element.tag, *(f'{name}="{value}"' for name, value in element.attrib.items())])
             raise UserError(
-                f"{path}: line {element.sourceline}: <{shown[:200]}> is not as in OPUS's alignments: "
-                'linkGrp with fromDoc and toDoc, in it link with xtargets="1 2;3" and a number as overlap'
+                f"{path}: not well-formed XML ({error}); delete it and fetch it again"
+            ) from None
+        except (KeyError, ValueError):
+            shown = " ".join(
+                [element.tag, *(f'{name}="{value}"' for name, value in element.attrib.items())]
+            )
+            raise UserError(
+                f"{path}: line {element.sourceline}: <{shown[:200]}> is not as in OPUS's "
+                f"alignments: "
+                'linkGrp with fromDoc and toDoc, in it link with xtargets="1 2;3" and a number as '
+                "overlap"
             ) from None
 
 
 def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
-    """The sentences, by their number, of the document with this path in the alignment file; a `KeyError` without such one."""
+    """The sentences, by their number, of the document with this path in the alignment file; a
+    `KeyError` without such one."""
     # Members lack the .gz of the alignment's paths, and in some releases the folders above, too.
     plain, folder = document.removesuffix(".gz"), known()["opensubtitles_text"].member
-    names = [name for name in (folder + plain, f"{folder}{plain}.gz", plain, document) if name in archive.NameToInfo]
+    names = [
+        name
+        for name in (folder + plain, f"{folder}{plain}.gz", plain, document)
+        if name in archive.NameToInfo
+    ]
     if not names:
         raise KeyError(f"{archive.filename}: {document}")
     shown = f"{archive.filename}: {names[0]}"
@@ -167,17 +219,26 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
 
 
 def sentences(data: bytes, *, name: str) -> dict[str, str]:
-    """The text of each `s` element by its `id`, with single spaces, also between the tokens of a tokenised document."""
+    """The text of each `s` element by its `id`, with single spaces, also between the tokens of a
+    tokenised document."""
     try:
         root = etree.fromstring(data, etree.XMLParser(**SAFE))
     except etree.XMLSyntaxError as error:
         raise BrokenDocument(f"{name}: not well-formed XML ({error})") from None
     refuse_entities(root, name=name)
-    return {element.get("id", ""): single_spaces("".join(element.itertext())) for element in root.iter("s")}
+    return {
+        element.get("id", ""): single_spaces("".join(element.itertext()))
+        for element in root.iter("s")
+    }
 
 
 def refuse_entities(element: etree._Element, *, name: str) -> None:
     """Refuse entities, by which a small file could expand without bound or read other files."""
     dtd = element.getroottree().docinfo.internalDTD
-    if (dtd is not None and any(dtd.iterentities())) or next(element.iter(etree.Entity), None) is not None:
-        raise UserError(f"{name}: declares or uses entities of its own; no release of OPUS does, get it elsewhere")
+    if (dtd is not None and any(dtd.iterentities())) or next(
+        element.iter(etree.Entity), None
+    ) is not None:
+        raise UserError(
+            f"{name}: declares or uses entities of its own; no release of OPUS does, get it "
+            f"elsewhere"
+        )

@@ -1,6 +1,8 @@
-"""Judge the claims of both papers over several experiments: every measurement, and the verdict of the best evidence.
+"""Judge the claims of both papers over several experiments: every measurement, and the verdict of
+the best evidence.
 
-    specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
+    specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output
+    docs/reference/evidence
 
 For each claim and corpus one experiment counts (`RULE`); the page lists the others too.
 """
@@ -30,14 +32,20 @@ from specialized_heads.report.make import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
-    "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. For a corpus, the experiment "
-    f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal schedules; then the one with most "
-    "baselines, then with most updates, then the one that can test most claims. The claim's verdict is that of the corpus with "
-    "the best evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one experiment, the least "
-    "favourable verdict counts; otherwise the verdict plays no part. The notes list every other measurement. Where a claim is "
+    "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. "
+    "For a corpus, the experiment "
+    f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal "
+    f"schedules; then the one with most "
+    "baselines, then with most updates, then the one that can test most claims. The claim's "
+    "verdict is that of the corpus with "
+    "the best evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
+    "experiment, the least "
+    "favourable verdict counts; otherwise the verdict plays no part. The notes list every other "
+    "measurement. Where a claim is "
     "about the best head, this is chosen on the sentences on which it is scored, as in the papers."
 )
-SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}  # from reproduced to not reproduced
+# from reproduced to not reproduced
+SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
 CLAIMS = {claim.name: claim for claim in claims()}
 TITLES = {
     "baselines": "Baselines",
@@ -54,24 +62,33 @@ TITLES = {
 
 
 def measured(folders: Sequence[Path]) -> pd.DataFrame:
-    """The rows of `claim.judged` for each of these folders of tables, with `experiment`, `folder` and `updates`."""
+    """The rows of `claim.judged` for each of these folders of tables, with `experiment`, `folder`
+    and `updates`."""
     frames = []
     for folder in dict.fromkeys(folders):
-        if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
-            raise UserError(f"{folder}: no {missing[0]}.parquet; give folders such as results/default/data")
+        if missing := [
+            name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()
+        ]:
+            raise UserError(
+                f"{folder}: no {missing[0]}.parquet; give folders such as results/default/data"
+            )
         tables = data.load([folder])
         path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
         speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
         rows = judged(every_evidence(tables, speed))
         own = {corpus: tables.of(corpus) for corpus in rows["corpus"].unique()}
-        updates = [_updates(own[corpus], CLAIMS[name]) for name, corpus in zip(rows["claim"], rows["corpus"])]
+        updates = [
+            _updates(own[corpus], CLAIMS[name])
+            for name, corpus in zip(rows["claim"], rows["corpus"])
+        ]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
         frames.append(rows.assign(updates=updates, **more))
     return pd.concat(frames, ignore_index=True)
 
 
 def _updates(tables: data.Tables, claim: Claim) -> int:
-    """Updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines.
+    """Updates of what a claim judges: its models from scratch, or those pruned with its scopes, or
+    the baselines.
 
     Of the pruned ones, those with decided gates, if there are any.
     """
@@ -84,7 +101,8 @@ def _updates(tables: data.Tables, claim: Claim) -> int:
 
 
 def ranked(rows: pd.DataFrame) -> pd.DataFrame:
-    """All rows, those of each claim with the best evidence first; `best`: whether the row counts for its corpus."""
+    """All rows, those of each claim with the best evidence first; `best`: whether the row counts
+    for its corpus."""
     order = {
         "place": rows["claim"].map(list(CLAIMS).index),
         "able": rows["verdict"] != Verdict.NOT_TESTABLE,
@@ -95,7 +113,9 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
     testable = rows["claim"].where(order["able"]).groupby(rows["folder"]).transform("nunique")
     keys = [*order, "updates", "testable", "severity"]
     rows = rows.assign(**order, testable=testable, severity=rows["verdict"].map(SEVERITY))
-    rows = rows.sort_values(keys, ascending=[True, *[False] * (len(keys) - 1)], kind="stable", ignore_index=True)
+    rows = rows.sort_values(
+        keys, ascending=[True, *[False] * (len(keys) - 1)], kind="stable", ignore_index=True
+    )
     best = ~rows.duplicated(["claim", "corpus"])
     return rows.assign(best=best).drop(columns=[*order, "testable", "severity"])
 
@@ -111,7 +131,8 @@ def notes_of(path: Path | None) -> dict[str, str]:
         return {}
     try:
         notes = pd.read_csv(path, dtype=str, keep_default_na=False)[["claim", "note"]]
-    except (OSError, KeyError, ValueError) as error:  # also what pandas raises for an empty or broken file
+    # also what pandas raises for an empty or broken file
+    except (OSError, KeyError, ValueError) as error:
         raise UserError(
             f"{path}: {one_line(error)}; --notes takes CSV in UTF-8 with the columns claim and note"
         ) from None
@@ -121,9 +142,12 @@ def notes_of(path: Path | None) -> dict[str, str]:
 
 
 def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
-    """The rows of `ranked` as a page in Markdown, with links that hold from the folder of `output`."""
+    """The rows of `ranked` as a page in Markdown, with links that hold from the folder of
+    `output`."""
     parts = [f"# Does it hold?\n\n{RULE}\n", _counts(rows)]
-    parts.append("\n".join(f"- *{verdict.value}*: {meaning}" for verdict, meaning in VERDICTS.items()) + "\n")
+    parts.append(
+        "\n".join(f"- *{verdict.value}*: {meaning}" for verdict, meaning in VERDICTS.items()) + "\n"
+    )
     for paper, of_paper in rows.groupby("paper", sort=False):
         parts.append(f"## {paper}\n")
         for finding, same in of_paper.groupby("finding", sort=False):
@@ -141,13 +165,18 @@ def _counts(rows: pd.DataFrame) -> str:
     lines = [f"| verdict | {' | '.join(papers)} |", "|" + " --- |" * (len(papers) + 1)]
     for verdict in Verdict:
         if verdict in counts.index:
-            lines.append(f"| {verdict.value} | {' | '.join(str(counts.loc[verdict, paper]) for paper in papers)} |")
+            lines.append(
+                f"| {verdict.value} | "
+                f"{' | '.join(str(counts.loc[verdict, paper]) for paper in papers)} |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def _table(same: pd.DataFrame) -> Iterator[str]:
     """The table of a finding: a row per claim, with the best evidence of each corpus."""
-    corpora = list(same.loc[same["verdict"] != Verdict.NOT_TESTABLE, "corpus"].unique()) or [same["corpus"].iloc[0]]
+    corpora = list(same.loc[same["verdict"] != Verdict.NOT_TESTABLE, "corpus"].unique()) or [
+        same["corpus"].iloc[0]
+    ]
     columns = ["claim", "paper", "accepted", *corpora, "verdict"]
     yield f"| {' | '.join(map(escape_markdown, columns))} |"
     yield "|" + " --- |" * len(columns)
@@ -171,7 +200,8 @@ def _value(row: dict, verdict: str) -> str:
 
 
 def _notes(same: pd.DataFrame, notes: dict[str, str], output: Path) -> Iterator[str]:
-    """Below the table: for each claim where its values come from, what the other experiments measured, and remarks."""
+    """Below the table: for each claim where its values come from, what the other experiments
+    measured, and remarks."""
     for name, of_claim in same.groupby("claim", sort=False):
         able = of_claim[of_claim["verdict"] != Verdict.NOT_TESTABLE]
         parts = [notes.get(name, "")]
@@ -179,8 +209,13 @@ def _notes(same: pd.DataFrame, notes: dict[str, str], output: Path) -> Iterator[
             parts.append(f"not testable: {of_claim['reason'].iloc[0]}")
         for row in able.to_dict("records"):
             where = quote(os.path.relpath(Path(row["folder"]).parent / "claims.md", output.parent))
-            source = f"[{escape_markdown(row['experiment'])}]({where}), {escape_markdown(row['corpus'])}"
-            what = f"{row['baselines']} baseline{'s' * (row['baselines'] != 1)}, {row['updates']:,} updates"
+            source = (
+                f"[{escape_markdown(row['experiment'])}]({where}), {escape_markdown(row['corpus'])}"
+            )
+            what = (
+                f"{row['baselines']} baseline{'s' * (row['baselines'] != 1)}, "
+                f"{row['updates']:,} updates"
+            )
             value = "" if row["best"] else f"{ours(row, Unit(row['unit']))}, {row['verdict']}"
             said = escape_markdown("; ".join(filter(None, [value, row["note"]])))
             parts.append(f"{source}, {what}{said and f': {said}'}")
@@ -192,7 +227,11 @@ def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
     """Write `output`.md and `output`.csv; return how many claims have each verdict."""
     rows = ranked(measured(folders))
     csv = rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
-    write_file(output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes)))
+    write_file(
+        output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes))
+    )
     write_file(output.with_name(f"{output.name}.csv"), csv)
     counted = verdicts(rows).value_counts()
-    return ", ".join(f"{counted[verdict]} {verdict.value}" for verdict in Verdict if verdict in counted)
+    return ", ".join(
+        f"{counted[verdict]} {verdict.value}" for verdict in Verdict if verdict in counted
+    )

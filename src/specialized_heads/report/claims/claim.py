@@ -1,7 +1,8 @@
 """Judge every quantitative claim of both papers by the results of this experiment.
 
-One row per claim and corpus: the paper's value, ours with its interval and sample size, the range that confirms the claim, and
-the verdict. Claims about pruning have a row for each corpus that is pruned.
+One row per claim and corpus: the paper's value, ours with its interval and sample size, the range
+that confirms the claim, and the verdict. Claims about pruning have a row for each corpus that is
+pruned.
 """
 
 import re
@@ -42,14 +43,18 @@ class Verdict(StrEnum):
 
 
 VERDICTS = {
-    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three baselines or more; for BLEU, the "
+    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three "
+    "baselines or more; for BLEU, the "
     "interval over baselines too",
     Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
-    Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than three baselines",
-    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim needs a difference, and the "
+    Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than "
+    "three baselines",
+    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim "
+    "needs a difference, and the "
     "interval includes none",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
-    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, whatever the number of baselines",
+    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, whatever the "
+    "number of baselines",
     Verdict.BY_OUR_THRESHOLD: "the same, but the paper gives no number and the threshold is ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
@@ -70,8 +75,15 @@ class Unit(StrEnum):
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
 
-NONE = {Unit.DIFFERENCE: 0.0, Unit.POINTS: 0.0, Unit.CORRELATION: 0.0, Unit.AREA: 0.5}  # the value of no difference
-FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+z.0f", Unit.RANK: ".2g"}
+# the value of no difference
+NONE = {Unit.DIFFERENCE: 0.0, Unit.POINTS: 0.0, Unit.CORRELATION: 0.0, Unit.AREA: 0.5}
+FORMS = {
+    Unit.BLEU: ".1f",
+    Unit.DIFFERENCE: "+.2f",
+    Unit.SHARE: ".0%",
+    Unit.POINTS: "+z.0f",
+    Unit.RANK: ".2g",
+}
 
 
 @dataclass(frozen=True)
@@ -83,15 +95,18 @@ class Measured:
     high: float = nan
     n: int | None = None  # sample size
     of: str = ""  # what it counts
-    note: str = ""  # what the number is compared with, how strong the evidence is, or why it has no interval
+    # what the number is compared with, how strong the evidence is, or why it has no interval
+    note: str = ""
     baselines: int = 1  # trained models, of different seeds, on which the number rests
     sufficient: bool = True  # whether the evidence suffices for more than "partly"
     confounded: bool = False  # whether the models compared differ in more than the claim is about
-    across: tuple[float, float] = (-inf, inf)  # the interval over baselines, where low and high are over sentences
+    # the interval over baselines, where low and high are over sentences
+    across: tuple[float, float] = (-inf, inf)
 
 
 class Claim(Section):
-    """A quantitative statement of a paper, or a value that neither paper has but a reader of the claim needs (`judged`)."""
+    """A quantitative statement of a paper, or a value that neither paper has but a reader of the
+    claim needs (`judged`)."""
 
     name: str = Field(description="short and unique; the key in the tables")
     paper: Literal["Voita et al. 2019", "Michel et al. 2019"]
@@ -100,23 +115,34 @@ class Claim(Section):
     text: str = Field(description="the claim in our words")
     reported: str = Field("", description="the paper's value, formatted")
     accepted: tuple[float | None, float | None] = Field(
-        (None, None), description="the range that confirms the claim, both ends included; null: open"
+        (None, None),
+        description="the range that confirms the claim, both ends included; null: open",
     )
     tolerance: str = Field("", description="how the range follows from the paper's value")
     unit: Unit = Field(description="of the measured value")
     measure: str = Field(description="the function that measures it")
     given: dict[str, Any] = Field({}, description="further arguments of the function")
     judged: bool = Field(True, description="false: a value without a verdict")
-    directed: bool = Field(False, description="whether it only says that something is larger than something else")
-    selected: bool = Field(False, description="whether the training recipe was selected by this measure")
-    our_threshold: bool = Field(False, description="whether the paper gives no number, so that the limit is ours")
+    directed: bool = Field(
+        False, description="whether it only says that something is larger than something else"
+    )
+    selected: bool = Field(
+        False, description="whether the training recipe was selected by this measure"
+    )
+    our_threshold: bool = Field(
+        False, description="whether the paper gives no number, so that the limit is ours"
+    )
     scopes: list[str] = Field(
         [], description="of the models pruned by gates that it judges; none: it judges the baseline"
     )
-    of_pruning: bool = Field(False, description="whether it needs a corpus that is pruned, or whose heads are ablated")
+    of_pruning: bool = Field(
+        False, description="whether it needs a corpus that is pruned, or whose heads are ablated"
+    )
     judged_on: list[Literal["translation", "classification"]] = Field(["translation"])
     of_trained: bool = Field(
-        True, description="whether it says nothing about models that have hardly learned (`Evidence.require_trained`)"
+        True,
+        description="whether it says nothing about models that have hardly learned "
+        "(`Evidence.require_trained`)",
     )
 
     @property
@@ -126,7 +152,8 @@ class Claim(Section):
         return (-inf if low is None else low), (inf if high is None else high)
 
     def measured(self, evidence: Evidence) -> Measured:
-        """The measure, of a model that has learned enough to say something about the claim; raises `NotTestable`."""
+        """The measure, of a model that has learned enough to say something about the claim; raises
+        `NotTestable`."""
         measured = measure(self)(evidence)
         if self.of_trained:
             evidence.require_trained()
@@ -134,15 +161,44 @@ class Claim(Section):
 
 
 SPEED = ["sentences", *with_ends("gain"), "device"]
-COLUMNS = ["paper", "claim", "finding", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n"]
-COLUMNS += ["of", "baselines", "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
-LEGEND = " ".join(f"{verdict.value.capitalize()}: {meaning}." for verdict, meaning in VERDICTS.items())
+COLUMNS = [
+    "paper",
+    "claim",
+    "finding",
+    "section",
+    "text",
+    "unit",
+    "reported",
+    "corpus",
+    "value",
+    "low",
+    "high",
+    "n",
+]
+COLUMNS += [
+    "of",
+    "baselines",
+    "accepted_low",
+    "accepted_high",
+    "tolerance",
+    "verdict",
+    "reason",
+    "note",
+]
+LEGEND = " ".join(
+    f"{verdict.value.capitalize()}: {meaning}." for verdict, meaning in VERDICTS.items()
+)
 CAPTION = (
-    "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
-    f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, trained with different seeds, "
-    f"and with {LEAST_BASELINES} or more its interval is Student's over them, or a wider one within them; intervals of BLEU are "
-    "over sentences, the same for all seeds. Losses by pruning are measured against models with λ 0, which train for as long. "
-    "Claims that this experiment cannot test are below the table, by reason. Losses of a classifier by pruning are relative to "
+    "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: "
+    "sample size), the range that "
+    f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, "
+    f"trained with different seeds, "
+    f"and with {LEAST_BASELINES} or more its interval is Student's over them, or a wider one "
+    f"within them; intervals of BLEU are "
+    "over sentences, the same for all seeds. Losses by pruning are measured against models with λ "
+    "0, which train for as long. "
+    "Claims that this experiment cannot test are below the table, by reason. Losses of a "
+    "classifier by pruning are relative to "
     "what it has learned: its score less that of the most frequent label."
 )
 
@@ -151,17 +207,24 @@ CAPTION = (
 def claims() -> tuple[Claim, ...]:
     """All claims of both papers, in the order of the list."""
     groups = yaml.safe_load(LIST.read_text(encoding="utf-8"))
-    rows = [{"paper": group["paper"], "finding": group["finding"]} | row for group in groups for row in group["claims"]]
+    rows = [
+        {"paper": group["paper"], "finding": group["finding"]} | row
+        for group in groups
+        for row in group["claims"]
+    ]
     return tuple(Claim.model_validate(row) for row in rows)
 
 
 def measure(claim: Claim) -> Callable[[Evidence], Measured]:
     modules = [import_module(f"specialized_heads.report.claims.{name}") for name in MEASURES]
-    return partial(next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given)
+    return partial(
+        next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given
+    )
 
 
 def judge(claim: Claim, measured: Measured) -> Verdict:
-    """The verdict on a claim that can be tested; see `VERDICTS`. A comparison with a missing interval fails."""
+    """The verdict on a claim that can be tested; see `VERDICTS`. A comparison with a missing
+    interval fails."""
     if not claim.judged:
         return Verdict.VALUE_ONLY
     if measured.confounded:
@@ -173,21 +236,27 @@ def judge(claim: Claim, measured: Measured) -> Verdict:
             return Verdict.INCONCLUSIVE
         return Verdict.BY_OUR_THRESHOLD if claim.our_threshold else Verdict.NOT_REPRODUCED
     none = NONE.get(claim.unit, nan)
-    if not certain and (claim.directed or (measured.low <= none <= measured.high and not low <= none <= high)):
+    if not certain and (
+        claim.directed or (measured.low <= none <= measured.high and not low <= none <= high)
+    ):
         return Verdict.INCONCLUSIVE
-    certain = certain and (measured.across == (-inf, inf) or low <= measured.across[0] and measured.across[1] <= high)
+    certain = certain and (
+        measured.across == (-inf, inf) or low <= measured.across[0] and measured.across[1] <= high
+    )
     if not (certain and measured.sufficient and measured.baselines >= LEAST_BASELINES):
         return Verdict.PARTLY
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED
 
 
 def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed is measured."""
+    """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed
+    is measured."""
     return judged(every_evidence(tables, joined(speed, SPEED)))
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:
-    """Judge every claim on every corpus to which it applies: one row for each, with the measured value and the verdict."""
+    """Judge every claim on every corpus to which it applies: one row for each, with the measured
+    value and the verdict."""
     rows = []
     for claim, evidence in product(claims(), corpora):
         if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
@@ -206,7 +275,10 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The claims that can be judged, as text."""
     judged = rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records")
     table = [
-        {name: values[name] for name in ("paper", "section", "text", "corpus", "verdict", "reported")}
+        {
+            name: values[name]
+            for name in ("paper", "section", "text", "corpus", "verdict", "reported")
+        }
         | {"ours": ours(values, unit), "n": _counted(values)}
         | {"accepted": accepted(values, unit), "notes": values["note"]}
         for values, unit in ((values, Unit(values["unit"])) for values in judged)
@@ -219,12 +291,15 @@ def caption(rows: pd.DataFrame) -> str:
     counts = []
     for corpus, same in rows.groupby("corpus", sort=False):
         verdicts = same["verdict"].value_counts()
-        counts.append(f"{corpus}: " + ", ".join(f"{verdicts.get(v.value, 0)} {v.value}" for v in Verdict))
+        counts.append(
+            f"{corpus}: " + ", ".join(f"{verdicts.get(v.value, 0)} {v.value}" for v in Verdict)
+        )
     return f"{CAPTION} {'; '.join(counts)}."
 
 
 def notes(rows: pd.DataFrame) -> list[str]:
-    """Why claims cannot be tested, with their names: a line for each corpus and reason, the most common reasons first."""
+    """Why claims cannot be tested, with their names: a line for each corpus and reason, the most
+    common reasons first."""
     untested = rows[rows["verdict"] == Verdict.NOT_TESTABLE]
     lines = []
     for corpus, same in untested.groupby("corpus", sort=False):
@@ -247,7 +322,8 @@ def ours(values: dict, unit: Unit) -> str:
 def _counted(values: dict) -> str:
     if pd.isna(values["n"]):
         return ""
-    of = re.sub(r"s\b", "", values["of"], count=1) if values["n"] == 1 else values["of"]  # of plurals the first
+    # of plurals the first
+    of = re.sub(r"s\b", "", values["of"], count=1) if values["n"] == 1 else values["of"]
     return f"{values['n']:,} {of}"
 
 

@@ -49,16 +49,21 @@ class Evidence:
     """The tables of one corpus; those of ablation are empty if it is not measured."""
 
     title: str = ""
-    stands_for: str = ""  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
+    # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
+    stands_for: str = ""
     pruned: bool = True  # whether the experiment prunes on it or removes heads
     scores: pd.DataFrame = _empty()  # one row per model
-    heads: pd.DataFrame = _empty()  # one row per head of the baselines and of the models pruned with gates
-    single: pd.DataFrame = _empty()  # BLEU without each single head and with each head alone, by seed
+    # one row per head of the baselines and of the models pruned with gates
+    heads: pd.DataFrame = _empty()
+    # BLEU without each single head and with each head alone, by seed
+    single: pd.DataFrame = _empty()
     second: pd.DataFrame = _empty()  # the same on another set
-    systematic: pd.DataFrame = _empty()  # BLEU along the order of importance, by seed and moment of training
+    # BLEU along the order of importance, by seed and moment of training
+    systematic: pd.DataFrame = _empty()
     least_arcs: int = 0  # minimum number of arcs of a relation for its accuracy to count
     logs: pd.DataFrame = _empty()  # of the trainings, with P(open) of the gates
-    of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
+    # or "classification", a task of BERT, whose scores are called BLEU here
+    of: str = "translation"
     majority: float = nan  # of a task: score of its most frequent label
     metric: str = ""  # of a task
     speed: pd.DataFrame = _empty()  # of a task: speed with and without half of the heads
@@ -67,13 +72,17 @@ class Evidence:
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
     def require_trained(self) -> None:
-        """Raise `NotTestable` if a baseline hardly translates, or a classifier is hardly better than the most frequent label."""
+        """Raise `NotTestable` if a baseline hardly translates, or a classifier is hardly better
+        than the most frequent label."""
         if self.of == "classification":
             steps = self.systematic
             tables = [self.single, steps[steps["update"].isna()] if len(steps) else steps]
             whole = [table["bleu_full"].min() for table in tables if len(table)]
             learned = whole and min(whole) >= self.majority + MIN_LEARNED
-            require(learned, f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
+            require(
+                learned,
+                f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label",
+            )
         else:
             translates = self.baselines()["bleu"].min() >= MIN_BASELINE
             require(translates, f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
@@ -83,29 +92,33 @@ class Evidence:
         return self.scores[(self.scores["kind"] == "pruned") & self.scores["scope"].isin(scopes)]
 
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
-        """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
+        """Scores of the models that gates pruned with these scopes, without those with λ 0, decided
+        or not."""
         models = self.pruned_with(*scopes)
         models = models[models["lam"] != 0]
         require(len(models), f"no model is pruned with scope {' or '.join(scopes)}")
         return models
 
     def pruned_models(self, *scopes: str) -> pd.DataFrame:
-        """Of `all_pruned`, the models most of whose gates are decided: any other is only a rounding of its soft gates.
+        """Of `all_pruned`, the models most of whose gates are decided: any other is only a rounding
+        of its soft gates.
 
-        Models pruned to a number of heads count, since most of their updates train with fixed gates, unless the order of log α
-        alone chose their heads.
+        Models pruned to a number of heads count, since most of their updates train with fixed
+        gates, unless the order of log α alone chose their heads.
         """
         models = self.all_pruned(*scopes)
         decided = models[is_decided(models)]
         require(
             len(decided),
-            f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
+            f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not "
+            f"{MIN_DECIDED:.0%}: the "
             "models are rounded rather than pruned (pruning.updates)",
         )
         return decided
 
     def controls(self, scope: str) -> pd.DataFrame:
-        """Scores of the models with λ 0, which train for as long as the pruned models but keep all heads; by seed."""
+        """Scores of the models with λ 0, which train for as long as the pruned models but keep all
+        heads; by seed."""
         return without_penalty(self.pruned_with(scope))
 
     def compared(self, scope: str) -> pd.DataFrame:
@@ -116,18 +129,23 @@ class Evidence:
         models = self.pruned_models(scope)
         models = models[models["seed"].isin(self.controls(scope).index)]
         models = models[models.reindex(columns=COUNTERPART).notna().all(axis=1)]
-        unpruned = f"no model with λ 0 in scope {scope} shows what the updates of pruning gain (pruning.{scope})"
+        unpruned = (
+            f"no model with λ 0 in scope {scope} shows what the updates of pruning gain "
+            f"(pruning.{scope})"
+        )
         require(len(models), unpruned)
         return models
 
     def curve(
         self, scope: str, *, column: str = COUNTERPART[0]
     ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """By seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
+        """By seed, the share of heads left that the scope can remove, ascending, and the difference
+        of BLEU there.
 
-        Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
-        point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval; the
-        same differences on resampled sentences are (points, resamples), with no resample in tables that do not have them.
+        Models of all targets, λ and number of heads, are points of one curve; those with the same
+        share are averaged. The last point is the reference. Shares are (points,), differences
+        (points, 3): the value and both ends of its interval; the same differences on resampled
+        sentences are (points, resamples), with no resample in tables that do not have them.
 
         `column`: the differences from λ 0, or `difference`, those from the baseline.
         """
@@ -141,26 +159,42 @@ class Evidence:
             points = same.groupby("share")
             values = np.vstack([points[ends].mean().to_numpy(float), np.zeros(3)])
             known = samples in same and same[samples].notna().all()
-            drawn = [np.mean(np.stack(each.to_list()), axis=0) for _, each in points[samples]] if known else []
-            resampled = np.vstack([*drawn, np.zeros_like(drawn[0])]) if known else np.zeros((len(values), 0))
+            drawn = (
+                [np.mean(np.stack(each.to_list()), axis=0) for _, each in points[samples]]
+                if known
+                else []
+            )
+            resampled = (
+                np.vstack([*drawn, np.zeros_like(drawn[0])])
+                if known
+                else np.zeros((len(values), 0))
+            )
             curves[seed] = np.array([*points.size().index, 1.0]), values, resampled
         return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
-        return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
+        return self.heads[
+            (self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])
+        ]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
-        """The functions of encoder heads: offset, each relation and direction that has enough arcs, and any other by its name."""
+        """The functions of encoder heads: offset, each relation and direction that has enough arcs,
+        and any other by its name."""
         functions = []
         for head in heads.to_dict("records"):
-            names = {name for name in head["relations"] if head[f"{parted(name)[0]}_arcs"] >= self.least_arcs}
+            names = {
+                name
+                for name in head["relations"]
+                if head[f"{parted(name)[0]}_arcs"] >= self.least_arcs
+            }
             if POSITIONAL in head["functions"]:
                 names.add(f"{POSITIONAL} {head['positional_offset']:+.0f}")
             functions.append(names | (set(head["functions"]) - {POSITIONAL, SYNTACTIC}))
         return functions
 
     def survivors(self, scope: str) -> list[tuple[int, pd.DataFrame]]:
-        """The seed and the heads of each pruned model that has lost some heads of the scope, but not all."""
+        """The seed and the heads of each pruned model that has lost some heads of the scope, but
+        not all."""
         whole = self.baseline_heads(scope).groupby("seed").size()
         left = self.heads[(self.heads["kind"] == "pruned") & self.heads["type"].isin(SCOPES[scope])]
         groups = left.merge(self.pruned_models(scope)[MODEL], on=MODEL).groupby(MODEL, dropna=False)
@@ -169,9 +203,11 @@ class Evidence:
         return models
 
     def survival(self, scope: str) -> pd.DataFrame:
-        """The baselines' heads with `survival`, the share of the seed's pruned models that keep the head.
+        """The baselines' heads with `survival`, the share of the seed's pruned models that keep the
+        head.
 
-        A head counts once, since the heads of a smaller model are mostly among those of a larger one.
+        A head counts once, since the heads of a smaller model are mostly among those of a larger
+        one.
         """
         models = self.survivors(scope)
         number = pd.Series([seed for seed, _ in models]).value_counts()
@@ -183,17 +219,22 @@ class Evidence:
 
 
 def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
-    """The difference of BLEU from the second model that each is compared with, and its interval: (3, models).
+    """The difference of BLEU from the second model that each is compared with, and its interval:
+    (3, models).
 
     `end` of the columns' names.
     """
     values = models.reindex(columns=[f"{name}{end}" for name in COUNTERPART]).to_numpy(float).T
-    require(not np.isnan(values).any(), "the scores do not compare models with λ 0 or with their controls; score again")
+    require(
+        not np.isnan(values).any(),
+        "the scores do not compare models with λ 0 or with their controls; score again",
+    )
     return values
 
 
 def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
-    """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with `task`."""
+    """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with
+    `task`."""
     every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
     for task in tables.tasks()["corpus"].unique():
         every.append(evidence_of(tables.of(task), speed=speed[speed["task"] == task]))
@@ -217,11 +258,14 @@ def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidenc
     if speed is None:
         return replace(
             shared,
-            stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
+            stands_for=first["source"]
+            if same and first["source"] in ("wmt", "opensubtitles")
+            else "",
             pruned=len(set(models["kind"])) > 1 or len(tables.ablation) > 0,
             least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
         )
-    # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
+    # Without a second test set, heads are ablated on held-out examples instead, which are of the
+    # same kind.
     second = second if pd.notna(first.get("second_bleu")) else second[:0]
     known = {"majority": first["majority"], "metric": first["metric"], "speed": speed}
     return replace(shared, of="classification", second=second, **known)

@@ -1,8 +1,10 @@
-"""Inference from few baselines with many heads each: means over baselines, comparisons within layers.
+"""Inference from few baselines with many heads each: means over baselines, comparisons within
+layers.
 
-The heads of a baseline are not independent, so the unit is the baseline: a statistic is computed for each, and the interval is
-Student's over baselines, but at least as wide as the one within them: three values may agree by chance. With fewer than three
-baselines it is the one within them, and no claim is more than partly reproduced.
+The heads of a baseline are not independent, so the unit is the baseline: a statistic is computed
+for each, and the interval is Student's over baselines, but at least as wide as the one within them:
+three values may agree by chance. With fewer than three baselines it is the one within them, and no
+claim is more than partly reproduced.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +26,8 @@ SEED = 12345
 SMALL = 1e-9  # sums of squares of what does not vary
 
 Interval = tuple[float, float]
-SHARES, DIFFERENCES = (0.0, 1.0), (-1.0, 1.0)  # bounds: of shares and areas, of their differences and of correlations
+# bounds: of shares and areas, of their differences and of correlations
+SHARES, DIFFERENCES = (0.0, 1.0), (-1.0, 1.0)
 Statistic = Callable[[pd.DataFrame], float]
 
 
@@ -44,11 +47,11 @@ def mean_of(
     note: str = "",
     owners: int = 0,
 ) -> Measured:
-    """The mean of one value per baseline, with Student's interval, widened to hold the interval `within`; with fewer than three
-    of them, with the latter.
+    """The mean of one value per baseline, with Student's interval, widened to hold the interval
+    `within`; with fewer than three of them, with the latter.
 
-    `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with the function that it is about;
-    the note says so if there is only one.
+    `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with
+    the function that it is about; the note says so if there is only one.
     """
     note = "; ".join(filter(None, [note, "rests on one head" if owners == 1 else ""]))
     values, (low, high) = values.astype(float), within
@@ -92,9 +95,11 @@ def each(values: pd.Series, form: Callable[[float], str]) -> str:
 
 
 def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> float:
-    """The probability that a labelled head has a higher x than another head of its stratum, ties counting one half.
+    """The probability that a labelled head has a higher x than another head of its stratum, ties
+    counting one half.
 
-    This is the area under the ROC curve, pooled over strata: heads with the same values of these columns.
+    This is the area under the ROC curve, pooled over strata: heads with the same values of these
+    columns.
 
     Raises:
         NotTestable: no stratum has heads of both kinds.
@@ -107,11 +112,16 @@ def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> float:
 
 
 def area_interval(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> Interval:
-    """Newcombe's 95% interval of `area`: with one or two labelled heads in a stratum, a bootstrap would be far too narrow."""
-    return newcombe(area(x, labelled, strata), [(len(m), len(n)) for m, n in _sides(x, labelled, strata)])
+    """Newcombe's 95% interval of `area`: with one or two labelled heads in a stratum, a bootstrap
+    would be far too narrow."""
+    return newcombe(
+        area(x, labelled, strata), [(len(m), len(n)) for m, n in _sides(x, labelled, strata)]
+    )
 
 
-def _sides(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> list[tuple[pd.Series, pd.Series]]:
+def _sides(
+    x: pd.Series, labelled: pd.Series, strata: pd.DataFrame
+) -> list[tuple[pd.Series, pd.Series]]:
     """The values of labelled and other heads in each stratum that has both."""
     groups = x.groupby([strata[column] for column in strata])
     sides = [(same[labelled[same.index]], same[~labelled[same.index]]) for _, same in groups]
@@ -121,11 +131,13 @@ def _sides(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> list[tupl
 
 
 def newcombe(area: float, sides: list[tuple[int, int]]) -> Interval:
-    """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
+    """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25,
+    method 5).
 
-    It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard deviations away, by Hanley and
-    McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
-    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: labelled and other heads of each.
+    It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard
+    deviations away, by Hanley and McNeil's variance at θ with the mean of the two sample sizes in
+    its last term. Strata share one θ and are weighted by their numbers of pairs. Both ends are NaN
+    where one side has a single head in all strata. `sides`: labelled and other heads of each.
     """
     if min(map(sum, zip(*sides))) < 2:
         return nan, nan
@@ -139,13 +151,15 @@ def newcombe(area: float, sides: list[tuple[int, int]]) -> Interval:
 
 
 def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, float, float, float]:
-    """The slope of y on x, both one value per head, within strata: heads with the same values of these columns.
+    """The slope of y on x, both one value per head, within strata: heads with the same values of
+    these columns.
 
-    It is pooled over strata: Σ Sxy / Σ Sxx with sums of squares about the mean of each stratum. For x of 0 and 1 it is the
-    Mantel-Haenszel difference of the two means. Its variance under the null hypothesis, that y is exchangeable among the heads
-    of a stratum, is known exactly: Σ Sxx·Syy/(n − 1) over (Σ Sxx)² (Mantel 1963). The interval is the normal approximation with
-    this variance, so that it excludes 0 where the test rejects it at 5%. It is clipped to [−1, 1], the range of differences of
-    shares.
+    It is pooled over strata: Σ Sxy / Σ Sxx with sums of squares about the mean of each stratum. For
+    x of 0 and 1 it is the Mantel-Haenszel difference of the two means. Its variance under the null
+    hypothesis, that y is exchangeable among the heads of a stratum, is known exactly: Σ Sxx·Syy/(n
+    − 1) over (Σ Sxx)² (Mantel 1963). The interval is the normal approximation with this variance,
+    so that it excludes 0 where the test rejects it at 5%. It is clipped to [−1, 1], the range of
+    differences of shares.
 
     Returns:
         the slope, its 95% interval, and the two-sided p-value.
@@ -160,7 +174,12 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
     deviation = np.sqrt((sums["xx"] * sums["yy"] / (sums["n"] - 1).clip(lower=1)).sum())
     require(deviation >= 1e-12, "the heads compared do not differ")
     value, half = covariance / spread, norm.ppf(0.975) * deviation / spread
-    return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
+    return (
+        value,
+        max(-1.0, value - half),
+        min(1.0, value + half),
+        2 * norm.sf(abs(covariance) / deviation),
+    )
 
 
 # Associations within layers, from sums of products: pooled over layers, and resampled by layer.
@@ -181,25 +200,30 @@ def products(columns: Sequence[pd.Series], strata: pd.DataFrame) -> np.ndarray:
     """Sums of products of the columns (k), each minus the mean of its stratum: (strata, k, k)."""
     table = pd.DataFrame({n: centred(values, strata) for n, values in enumerate(columns)})
     groups = table.groupby([strata[column] for column in strata])
-    return np.stack([values.T @ values for _, values in ((key, same.to_numpy()) for key, same in groups)])
+    return np.stack(
+        [values.T @ values for _, values in ((key, same.to_numpy()) for key, same in groups)]
+    )
 
 
 def slope_of(sums: np.ndarray) -> float:
-    """The slope of the second column on the first, given a third one if there is one, from sums of products (k, k)."""
+    """The slope of the second column on the first, given a third one if there is one, from sums of
+    products (k, k)."""
     sums = _given(sums)
     require(sums[0, 0] > SMALL, "the heads compared do not differ")
     return float(sums[0, 1] / sums[0, 0])
 
 
 def correlation_of(sums: np.ndarray) -> float:
-    """The correlation of the first two columns, given a third one if there is one, from sums of products (k, k)."""
+    """The correlation of the first two columns, given a third one if there is one, from sums of
+    products (k, k)."""
     sums = _given(sums)
     require(min(sums[0, 0], sums[1, 1]) > SMALL, "the heads compared do not differ")
     return float(sums[0, 1] / np.sqrt(sums[0, 0] * sums[1, 1]))
 
 
 def _given(sums: np.ndarray) -> np.ndarray:
-    """The sums of products of the first two columns of what the third one does not explain, linearly."""
+    """The sums of products of the first two columns of what the third one does not explain,
+    linearly."""
     if len(sums) < 3 or sums[2, 2] <= SMALL:
         return sums[:2, :2]
     return sums[:2, :2] - np.outer(sums[:2, 2], sums[2, :2]) / sums[2, 2]
@@ -208,10 +232,12 @@ def _given(sums: np.ndarray) -> np.ndarray:
 def associated(
     heads: pd.DataFrame, columns: Sequence[pd.Series], statistic: Callable[[np.ndarray], float]
 ) -> tuple[pd.Series, Interval]:
-    """A statistic of columns (one value per head) within the layers of each baseline, and an interval within the baselines.
+    """A statistic of columns (one value per head) within the layers of each baseline, and an
+    interval within the baselines.
 
     Returns:
-        the statistic by seed, where it is defined; the 95% interval of its mean over resampled layers of each baseline.
+        the statistic by seed, where it is defined; the 95% interval of its mean over resampled
+        layers of each baseline.
 
     Raises:
         NotTestable: it is defined for no baseline.
@@ -243,7 +269,10 @@ def permutation_p(x: pd.Series, y: pd.Series, given: pd.Series, strata: pd.DataF
     """
     left, rest = (_unexplained(values, given, strata) for values in (x, y))
     random, position = np.random.default_rng(SEED), pd.Series(range(len(x)))
-    places = [same.to_numpy() for _, same in position.groupby([strata[column].to_numpy() for column in strata])]
+    places = [
+        same.to_numpy()
+        for _, same in position.groupby([strata[column].to_numpy() for column in strata])
+    ]
     values, weights = rest.to_numpy(), left.to_numpy()
     measured, extreme = abs(values @ weights), 0
     for _ in range(PERMUTATIONS):

@@ -8,7 +8,14 @@ from scipy.stats import norm, pearsonr
 
 from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
-from specialized_heads.report.claims.inference import DIFFERENCES, SHARES, each, mean_of, proportion, same_sign
+from specialized_heads.report.claims.inference import (
+    DIFFERENCES,
+    SHARES,
+    each,
+    mean_of,
+    proportion,
+    same_sign,
+)
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.data import with_ends
 from specialized_heads.report.paper import SIGNIFICANT
@@ -16,27 +23,33 @@ from specialized_heads.report.paper import SIGNIFICANT
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
 DELTA = with_ends("delta")
-# The largest effect of a single encoder head in table 1 of Michel et al. is about half a BLEU, the median of the significant ones
-# 0.28. On their set for BERT, their test sees effects above 1.35 points of accuracy.
+# The largest effect of a single encoder head in table 1 of Michel et al. is about half a BLEU, the
+# median of the significant ones 0.28. On their set for BERT, their test sees effects above 1.35
+# points of accuracy.
 LARGEST_EFFECT = {"translation": 0.5, "classification": 1.5}
 MEDIAN_EFFECT = {"translation": 0.28, "classification": 1.5}
-# BLEU, less than three of the four losses in table 2; or points of accuracy, about the largest in table 3.
+# BLEU, less than three of the four losses in table 2; or points of accuracy, about the largest in
+# table 3.
 ALONE_EFFECT = 1.0
 MOST_NOISE = 0.2  # range of a gain in speed over the rounds
 MIN_BLEU = 1.0  # of a checkpoint; a share of less BLEU says nothing
 
 
 def significant(evidence: Evidence) -> Measured:
-    """The share of encoder heads whose removal alone changes the score at p < `SIGNIFICANT`, by the paired bootstrap.
+    """The share of encoder heads whose removal alone changes the score at p < `SIGNIFICANT`, by the
+    paired bootstrap.
 
-    Only if an effect as large as the paper's largest could be seen; the evidence is thin unless one as large as the median of its
-    significant effects could.
+    Only if an effect as large as the paper's largest could be seen; the evidence is thin unless one
+    as large as the median of its significant effects could.
     """
     heads = _single(evidence.single, "without")
     heads = heads[heads["type"] == "encoder"]
     require(len(heads), NO_SINGLE)
     visible = _require_power(evidence, heads, LARGEST_EFFECT[evidence.of])
-    note = f"only effects above {visible:.2f} {'BLEU' if evidence.of == 'translation' else 'points'} could be seen"
+    note = (
+        f"only effects above {visible:.2f} "
+        f"{'BLEU' if evidence.of == 'translation' else 'points'} could be seen"
+    )
     measured = _share(heads["p_value"] < SIGNIFICANT, heads["seed"], of="heads", note=note)
     return replace(measured, sufficient=visible <= MEDIAN_EFFECT[evidence.of])
 
@@ -44,7 +57,9 @@ def significant(evidence: Evidence) -> Measured:
 def _share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
     within = proportion(int(found.sum()), len(found), of=of)
     shares = found.astype(float).groupby(seeds).mean()
-    return mean_of(shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES)
+    return mean_of(
+        shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES
+    )
 
 
 def gains(evidence: Evidence) -> Measured:
@@ -56,7 +71,8 @@ def gains(evidence: Evidence) -> Measured:
 
 
 def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> float:
-    """The smallest effect that could reach the level of significance, by the median standard error of the differences.
+    """The smallest effect that could reach the level of significance, by the median standard error
+    of the differences.
 
     Heads whose removal changes no output have no error and are left out of the median.
 
@@ -70,8 +86,15 @@ def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> flo
         require(evidence.metric == "accuracy", other)
     errors = (rows["delta_high"] - rows["delta_low"]) / (2 * norm.ppf(0.975))  # from 95% intervals
     visible = norm.isf(SIGNIFICANT / 2) * errors[errors > 0].median()
-    least = f"no head changes a {output}" if np.isnan(visible) else f"only effects above {visible:.2f} {unit} could"
-    too_small = f"an effect of {effect} {unit} could not reach p < {SIGNIFICANT} on this test set: {least} ({key})"
+    least = (
+        f"no head changes a {output}"
+        if np.isnan(visible)
+        else f"only effects above {visible:.2f} {unit} could"
+    )
+    too_small = (
+        f"an effect of {effect} {unit} could not reach p < {SIGNIFICANT} on this test set: "
+        f"{least} ({key})"
+    )
     require(visible <= effect, too_small)
     return float(visible)
 
@@ -84,14 +107,16 @@ def _single(table: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def _best_alone(evidence: Evidence) -> pd.DataFrame:
-    """The best head of each layer as the only one in it, with `heads`, the number that the layer has."""
+    """The best head of each layer as the only one in it, with `heads`, the number that the layer
+    has."""
     alone = _single(evidence.single, "alone")
     layers = alone.groupby(["seed", "type", "layer"])
     return alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
 
 
 def two_sets(evidence: Evidence) -> Measured:
-    """Pearson's correlation of the effects of single heads on two sets, over all attention types."""
+    """Pearson's correlation of the effects of single heads on two sets, over all attention
+    types."""
     first = _single(evidence.single, "without").set_index(HEAD)["delta"]
     second = evidence.second[evidence.second["what"] == "without"].set_index(HEAD)["delta"]
     pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
@@ -107,7 +132,13 @@ def two_sets(evidence: Evidence) -> Measured:
         values[seed] = correlation.statistic
         ends.append(correlation.confidence_interval())
     low, high = np.mean(ends, axis=0)
-    return mean_of(pd.Series(values), within=(low, high), n=len(pairs) // len(values), of="heads", bounds=DIFFERENCES)
+    return mean_of(
+        pd.Series(values),
+        within=(low, high),
+        n=len(pairs) // len(values),
+        of="heads",
+        bounds=DIFFERENCES,
+    )
 
 
 def faster(evidence: Evidence, *, batch: int) -> Measured:
@@ -123,24 +154,37 @@ def faster(evidence: Evidence, *, batch: int) -> Measured:
     low, high = float(row["gain_low"]), float(row["gain_high"])
     steady = high - low <= MOST_NOISE
     note = f"interval: range over rounds; {row['device']}"
-    return Measured(float(row["gain"]), low, high, batch, "sentences per batch", note, sufficient=steady)
+    return Measured(
+        float(row["gain"]), low, high, batch, "sentences per batch", note, sufficient=steady
+    )
 
 
 def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = False) -> Measured:
-    """Relative change of BLEU without this share of the least important heads, of all types or of one.
+    """Relative change of BLEU without this share of the least important heads, of all types or of
+    one.
 
-    That of a classifier is relative to what it has learned: its score less that of the most frequent label. `up_to`: at the step
-    that loses most, of all up to this share.
+    That of a classifier is relative to what it has learned: its score less that of the most
+    frequent label. `up_to`: at the step that loses most, of all up to this share.
     """
     table = evidence.systematic
     table = table[(table["what"] == pruned) & table["update"].isna() & (table["heads"] > 0)]
-    require(len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
+    require(
+        len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads"
+    )
     values = {}
     for seed, same in table.sort_values("removed").groupby("seed"):
         require_near(same["share"].to_numpy(), share)
-        learned = same["bleu_full"] - (evidence.majority if evidence.of == "classification" else 0.0)
-        points = [*same["share"][same["share"].between(0, share, inclusive="neither")], share] if up_to else [share]
-        steps = np.column_stack([np.interp(points, same["share"], same[column] / learned) for column in DELTA])
+        learned = same["bleu_full"] - (
+            evidence.majority if evidence.of == "classification" else 0.0
+        )
+        points = (
+            [*same["share"][same["share"].between(0, share, inclusive="neither")], share]
+            if up_to
+            else [share]
+        )
+        steps = np.column_stack(
+            [np.interp(points, same["share"], same[column] / learned) for column in DELTA]
+        )
         values[seed] = steps[steps[:, 0].argmin()]
     return _mean_change(values, int(table["sentences"].iloc[0]))
 
@@ -148,7 +192,8 @@ def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = Fals
 def _mean_change(values: dict[int, np.ndarray], sentences: int) -> Measured:
     """The mean over baselines of relative changes (3,): each with its interval over sentences.
 
-    The best heads of a baseline and its sentences are not those of another, so that both vary between baselines.
+    The best heads of a baseline and its sentences are not those of another, so that both vary
+    between baselines.
     """
     changes = pd.DataFrame(values, index=["value", "low", "high"]).T
     within = changes["low"].mean(), changes["high"].mean()
@@ -157,25 +202,36 @@ def _mean_change(values: dict[int, np.ndarray], sentences: int) -> Measured:
 
 
 def one_is_enough(evidence: Evidence) -> Measured:
-    """The share of layers, of all types, that lose no BLEU at p < `SIGNIFICANT` with their best head alone."""
+    """The share of layers, of all types, that lose no BLEU at p < `SIGNIFICANT` with their best
+    head alone."""
     best = _best_alone(evidence)
     best = best[best["heads"] > 1]
     require(len(best), "no layer has more than one head")
     _require_power(evidence, best, ALONE_EFFECT)
     lose = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
-    return _share(~lose, best["seed"], of="layers", note="the best heads are chosen on the same test set")
+    return _share(
+        ~lose, best["seed"], of="layers", note="the best heads are chosen on the same test set"
+    )
 
 
 def one_left(evidence: Evidence, *, rank: bool) -> Measured:
-    """Relative change of BLEU with only the best head of the last layer of cross-attention; or the rank of that layer by this
-    change among all layers of all types, 1 being the largest loss."""
+    """Relative change of BLEU with only the best head of the last layer of cross-attention; or the
+    rank of that layer by this change among all layers of all types, 1 being the largest loss."""
     best = _best_alone(evidence)
     ranks, values = {}, {}
     for seed, same in best.groupby("seed"):
-        layer, cross = same.loc[same["type"] != "encoder", "layer"].max(), same[same["type"] == "cross"]
-        require(cross["layer"].max() == layer, "the last layer of the decoder has no cross-attention heads")
+        layer, cross = (
+            same.loc[same["type"] != "encoder", "layer"].max(),
+            same[same["type"] == "cross"],
+        )
+        require(
+            cross["layer"].max() == layer,
+            "the last layer of the decoder has no cross-attention heads",
+        )
         last = cross.loc[cross["layer"].idxmax()]
-        require(last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it")
+        require(
+            last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it"
+        )
         ranks[seed] = 1 + (same["delta"] < last["delta"]).sum()
         values[seed] = (last[DELTA] / last["bleu_full"]).to_numpy(float)
     if rank:
@@ -184,7 +240,8 @@ def one_left(evidence: Evidence, *, rank: bool) -> Measured:
 
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Series | None:
-    """The largest share of heads, removed at a moment of training, with which this share of BLEU is kept, by seed.
+    """The largest share of heads, removed at a moment of training, with which this share of BLEU is
+    kept, by seed.
 
     None if BLEU is too low at that moment, or was not measured.
     """
@@ -206,19 +263,35 @@ def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     require(len(evidence.systematic), NO_SYSTEMATIC)
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
-    note = f"by seed {each(shares, Unit.SHARE.text)}" if len(shares) > 1 else "one baseline has no interval"
-    return mean_of(shares, n=int(evidence.systematic["heads"].max()), of="heads", note=note, bounds=SHARES)
+    note = (
+        f"by seed {each(shares, Unit.SHARE.text)}"
+        if len(shares) > 1
+        else "one baseline has no interval"
+    )
+    return mean_of(
+        shares, n=int(evidence.systematic["heads"].max()), of="heads", note=note, bounds=SHARES
+    )
 
 
 def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
-    """How much larger that share is at the end than at the first moment at which the model translates at all."""
+    """How much larger that share is at the end than at the first moment at which the model
+    translates at all."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
     end = redundant(evidence, kept=kept, moment=None)
     last = evidence.baselines()["updates"].max()
-    moments = sorted(moment for moment in evidence.systematic["update"].dropna().unique() if moment < last)
+    moments = sorted(
+        moment for moment in evidence.systematic["update"].dropna().unique() if moment < last
+    )
     require(moments, "heads are removed at the end of training only (ablation.moments)")
-    early = [shares for moment in moments if (shares := redundant(evidence, kept=kept, moment=moment)) is not None]
+    early = [
+        shares
+        for moment in moments
+        if (shares := redundant(evidence, kept=kept, moment=moment)) is not None
+    ]
     known = end is not None and early
-    require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
+    require(
+        known,
+        "the model does not yet translate at any earlier moment of training (ablation.moments)",
+    )
     gains = (end - early[0]).dropna()
     return mean_of(gains, note=same_sign(gains))

@@ -1,4 +1,5 @@
-"""Measures on heads before pruning: their functions, their relevance, and what relevance adds to confidence.
+"""Measures on heads before pruning: their functions, their relevance, and what relevance adds to
+confidence.
 
 Functions and relevance are those of encoder heads, as in the paper.
 """
@@ -27,16 +28,21 @@ from specialized_heads.report.claims.inference import (
 from specialized_heads.report.style import minus
 
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
-DOMINANT = 0.5  # relevance: the top heads have at least this share of the layer's; the paper gives no number
+# relevance: the top heads have at least this share of the layer's; the paper gives no number
+DOMINANT = 0.5
 STRATA = ["type", "layer"]  # of the heads of one baseline
-COMPARED = ("any function", POSITIONAL, "other functions")  # heads that are compared with those without a function
+# heads that are compared with those without a function
+COMPARED = ("any function", POSITIONAL, "other functions")
 
 
 def labels(evidence: Evidence, heads: pd.DataFrame, function: str) -> pd.Series:
-    """Whether each encoder head has a function of these (`COMPARED`); missing for heads that have another one."""
+    """Whether each encoder head has a function of these (`COMPARED`); missing for heads that have
+    another one."""
     every = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
     positional = pd.Series(have(heads, POSITIONAL), index=heads.index)
-    chosen = {COMPARED[0]: every, POSITIONAL: positional, COMPARED[2]: every & ~positional}[function]
+    chosen = {COMPARED[0]: every, POSITIONAL: positional, COMPARED[2]: every & ~positional}[
+        function
+    ]
     return chosen.where(chosen | ~every)
 
 
@@ -66,7 +72,9 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     best = _best(heads, f"{named}_{direction}").set_index("seed")
     within = best[f"{column}_low"].mean(), best[f"{column}_high"].mean()
     note = f"by seed {each(best[column], Unit.POINTS.text)}" if len(best) > 1 else ""
-    return mean_of(best[column], within=within, n=int(arcs), of="arcs", note=note, bounds=DIFFERENCES)
+    return mean_of(
+        best[column], within=within, n=int(arcs), of="arcs", note=note, bounds=DIFFERENCES
+    )
 
 
 def positional_head(evidence: Evidence, *, offset: int | None = None) -> Measured:
@@ -90,19 +98,25 @@ def positional_confidence(evidence: Evidence) -> Measured:
     heads = heads[have(heads, POSITIONAL)]
     require(len(heads), "no head is positional")
     least = heads.groupby("seed")["confidence"].min()
-    note = f"by seed {each(least, Unit.SHARE.text)}" if len(least) > 1 else "one baseline has no interval"
+    note = (
+        f"by seed {each(least, Unit.SHARE.text)}"
+        if len(least) > 1
+        else "one baseline has no interval"
+    )
     counted = {"n": len(heads), "of": "positional heads", "owners": len(heads)}
     return mean_of(least, note=note, bounds=SHARES, **counted)
 
 
 def _require_learned(evidence: Evidence) -> None:
-    """Raise `NotTestable` for a model with fixed patterns, whose positional heads nobody needs to look for."""
+    """Raise `NotTestable` for a model with fixed patterns, whose positional heads nobody needs to
+    look for."""
     fixed = "fixed_patterns" in evidence.scores and evidence.baselines()["fixed_patterns"].any()
     require(not fixed, "the positional heads are fixed, not learned (model.fixed_patterns)")
 
 
 def rare_words(evidence: Evidence) -> Measured:
-    """The share of argmaxes on one of the two rarest tokens, of the best head in the first layer of each baseline."""
+    """The share of argmaxes on one of the two rarest tokens, of the best head in the first layer of
+    each baseline."""
     heads = evidence.baseline_heads()
     heads = heads[heads["layer"] == 1].dropna(subset=["rarest", "two_rarest"])
     require(len(heads), "no sentence has a rare token, or the first layer no heads")
@@ -119,15 +133,25 @@ def _relevant(evidence: Evidence, column: str = "relevance") -> pd.DataFrame:
     """The encoder heads of the baselines that have a value in this column."""
     heads = evidence.baseline_heads()
     known = column in heads and heads[column].notna().any()
-    require(known, f"{column} is not measured (heads.relevance_rules)" if "relevance" in column else f"no {column}")
+    require(
+        known,
+        f"{column} is not measured (heads.relevance_rules)"
+        if "relevance" in column
+        else f"no {column}",
+    )
     return heads.dropna(subset=column)
 
 
 def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measured:
-    """The share of encoder layers in which a quarter of the heads has at least half of the relevance in this column."""
+    """The share of encoder layers in which a quarter of the heads has at least half of the
+    relevance in this column."""
 
     def share(heads: pd.DataFrame) -> float:
-        shares = [top_share(same) for _, same in heads.groupby("layer")[column] if len(same) >= TOP and same.any()]
+        shares = [
+            top_share(same)
+            for _, same in heads.groupby("layer")[column]
+            if len(same) >= TOP and same.any()
+        ]
         require(shares, f"no encoder layer has {TOP} heads with relevance")
         return float(np.mean([share >= DOMINANT for share in shares]))
 
@@ -139,20 +163,26 @@ def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measur
 
 
 def top_share(relevance: pd.Series) -> float:
-    """The share of the relevance of a layer that the top quarter of its heads has, signs ignored."""
+    """The share of the relevance of a layer that the top quarter of its heads has, signs
+    ignored."""
     return relevance.abs().nlargest(-(-len(relevance) // TOP)).sum() / relevance.abs().sum()
 
 
 def second_of_layer_1(evidence: Evidence) -> Measured:
-    """The relevance of the second most relevant head of the first layer, as a share of that of the most relevant one."""
+    """The relevance of the second most relevant head of the first layer, as a share of that of the
+    most relevant one."""
     heads = _relevant(evidence)
     first = heads[heads["layer"] == 1].groupby("seed")["relevance"]
     require(len(first) and first.size().min() > 1, "the first layer has no two heads")
     shares = first.agg(lambda heads: heads.nlargest(2).iloc[1] / heads.max())
-    return mean_of(shares, bounds=SHARES, note="" if len(shares) > 1 else "one baseline has no interval")
+    return mean_of(
+        shares, bounds=SHARES, note="" if len(shares) > 1 else "one baseline has no interval"
+    )
 
 
-def relevance_and_confidence(evidence: Evidence, *, exception: str, column: str = "relevance") -> Measured:
+def relevance_and_confidence(
+    evidence: Evidence, *, exception: str, column: str = "relevance"
+) -> Measured:
     """Spearman's correlation of relevance and confidence within encoder layers.
 
     Left out is the most relevant head of layer 1 if it has the function `exception`.
@@ -171,14 +201,17 @@ def _correlation(heads: pd.DataFrame, one: str, other: str) -> Measured:
 
 
 def exception_of_layer_1(evidence: Evidence, *, function: str) -> Measured:
-    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads.
+    """Confidence of the most relevant head of the first layer minus the mean of the layer's other
+    heads.
 
     Only first layers with a head of this function count.
     """
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
     first = first[first["seed"].isin(first.loc[have(first, function), "seed"])]
-    require(len(first), f"the exception needs a {function.replace(' ', '-')} head in the first layer")
+    require(
+        len(first), f"the exception needs a {function.replace(' ', '-')} head in the first layer"
+    )
     top = _best(first, "relevance")
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
@@ -191,8 +224,11 @@ def _best(heads: pd.DataFrame, column: str) -> pd.DataFrame:
     return heads.loc[heads.groupby("seed")[column].idxmax()]
 
 
-def function_area(evidence: Evidence, *, column: str = "relevance", function: str = COMPARED[0]) -> Measured:
-    """The probability (AUC) that a head with a function has more in this column than a head of its layer with none."""
+def function_area(
+    evidence: Evidence, *, column: str = "relevance", function: str = COMPARED[0]
+) -> Measured:
+    """The probability (AUC) that a head with a function has more in this column than a head of its
+    layer with none."""
     heads = labelled(evidence, _relevant(evidence, column), function)
 
     def area_of(same: pd.DataFrame) -> float:
@@ -204,28 +240,40 @@ def function_area(evidence: Evidence, *, column: str = "relevance", function: st
     largest = heads.groupby(["seed", "layer"]).size().max()
     note = f"mean rank {ranks[heads['labelled']].mean():.1f} of {largest}"
     note += f"; by seed {each(values, Unit.AREA.text)}" if len(values) > 1 else ""
-    counted = {"n": (owners := int(heads["labelled"].sum())), "of": "heads with a function", "owners": owners}
+    counted = {
+        "n": (owners := int(heads["labelled"].sum())),
+        "of": "heads with a function",
+        "owners": owners,
+    }
     return mean_of(values, within=within, note=note, bounds=SHARES, **counted)
 
 
 def function_given_confidence(
     evidence: Evidence, *, column: str = "relevance", function: str = COMPARED[0]
 ) -> Measured:
-    """The correlation of a head's function with its rank in this column within the layer, given its rank by confidence there."""
+    """The correlation of a head's function with its rank in this column within the layer, given its
+    rank by confidence there."""
     heads = labelled(evidence, _relevant(evidence, column).dropna(subset="confidence"), function)
     ranks = [ranked(heads[name], heads[["seed", *STRATA]]) for name in (column, "confidence")]
     values, _ = associated(heads, [heads["labelled"], *ranks], correlation_of)
     note = f"by seed {each(values, Unit.CORRELATION.text)}" if len(values) > 1 else ""
     # Few heads have a function: there is no interval within baselines worth the name.
-    counted = {"n": (owners := int(heads["labelled"].sum())), "of": "heads with a function", "owners": owners}
+    counted = {
+        "n": (owners := int(heads["labelled"].sum())),
+        "of": "heads with a function",
+        "owners": owners,
+    }
     return mean_of(values, note=note, bounds=DIFFERENCES, **counted)
 
 
 def effect_of_removal(evidence: Evidence, *, column: str) -> Measured:
-    """Spearman's correlation, within encoder layers, of this column with the score that the model loses without the head."""
+    """Spearman's correlation, within encoder layers, of this column with the score that the model
+    loses without the head."""
     single = evidence.single
     require(len(single), "single heads are not ablated here (ablation.single)")
     without = single[(single["what"] == "without") & (single["type"] == "encoder")]
-    heads = _relevant(evidence, column).merge(without.assign(lost=-without["delta"])[[*HEAD, "lost"]], on=HEAD)
+    heads = _relevant(evidence, column).merge(
+        without.assign(lost=-without["delta"])[[*HEAD, "lost"]], on=HEAD
+    )
     require(len(heads), "single heads are not ablated here (ablation.single)")
     return _correlation(heads, column, "lost")

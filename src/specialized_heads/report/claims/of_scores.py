@@ -1,4 +1,5 @@
-"""Measures on scores and gates: BLEU of baselines, BLEU at a share of heads left, and how decided the gates are.
+"""Measures on scores and gates: BLEU of baselines, BLEU at a share of heads left, and how decided
+the gates are.
 
 A measure takes the evidence of a corpus and returns a number, or raises `NotTestable`.
 """
@@ -17,7 +18,8 @@ from specialized_heads.report.claims.inference import SHARES, each, half_width, 
 from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
-BESIDE = 0.05  # of the heads: a larger share than that of the largest pruned model is judged up to here
+# of the heads: a larger share than that of the largest pruned model is judged up to here
+BESIDE = 0.05
 ROUNDING = 1e-9
 MIN_DRAWS = 50  # that a gate sees before it closes; with fewer, its rate decides and not the loss
 CLOSED = 0.1  # P(open) of a closed gate
@@ -25,17 +27,24 @@ ALIKE = 0.05  # of the heads: two models within this difference have about as ma
 
 
 def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
-    """BLEU of the baseline, computed as in the paper, if the data are the paper's: `Evidence.stands_for`."""
+    """BLEU of the baseline, computed as in the paper, if the data are the paper's:
+    `Evidence.stands_for`."""
     require(evidence.stands_for == data, "scores can only be compared on the same data")
     baselines = evidence.baselines()
     value, low, high = baselines[with_ends("bleu_tokenised")].mean()
     return mean_of(
-        baselines["bleu_tokenised"], within=(low, high), n=int(baselines["sentences"].iloc[0]), of="sentences"
+        baselines["bleu_tokenised"],
+        within=(low, high),
+        n=int(baselines["sentences"].iloc[0]),
+        of="sentences",
     )
 
 
-def loss(evidence: Evidence, *, data: str, scope: str, heads: int, of: int, change: float) -> Measured:
-    """BLEU minus that of λ 0 with as large a share of the heads left; the note has that from the baseline.
+def loss(
+    evidence: Evidence, *, data: str, scope: str, heads: int, of: int, change: float
+) -> Measured:
+    """BLEU minus that of λ 0 with as large a share of the heads left; the note has that from the
+    baseline.
 
     Args:
         data: the paper's corpus; its other corpus has a value of its own.
@@ -47,21 +56,28 @@ def loss(evidence: Evidence, *, data: str, scope: str, heads: int, of: int, chan
     found, values = difference(evidence, scope=scope, left=heads / of)
     beside, _ = difference(evidence, scope=scope, left=heads / of, column="difference")
     form = Unit.DIFFERENCE.text
-    notes = [f"against λ 0; against the baseline {form(beside.value)} [{form(beside.low)}, {form(beside.high)}]"]
+    notes = [
+        f"against λ 0; against the baseline {form(beside.value)} [{form(beside.low)}, "
+        f"{form(beside.high)}]"
+    ]
     notes += [seeds_note(values)] * (len(values) > 1)
     absent = sorted(set(evidence.pruned_models(scope)["seed"]) - set(values.index))
     notes += [f"seed {' and '.join(map(str, absent))} is not compared with λ 0"] * bool(absent)
-    notes += [f"the interval excludes the paper's {form(change)}"] * (not found.low <= change <= found.high)
+    notes += [f"the interval excludes the paper's {form(change)}"] * (
+        not found.low <= change <= found.high
+    )
     return replace(found, note="; ".join(notes))
 
 
 def difference(
     evidence: Evidence, *, scope: str, left: float, column: str = COUNTERPART[0]
 ) -> tuple[Measured, pd.Series]:
-    """BLEU minus that of a reference with a share of the heads left, interpolated; and its value by seed (`Evidence.curve`).
+    """BLEU minus that of a reference with a share of the heads left, interpolated; and its value by
+    seed (`Evidence.curve`).
 
-    The interval of the mean over seeds is that of one bootstrap, in which each resample of sentences is the same for all
-    seeds. Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is at least as wide.
+    The interval of the mean over seeds is that of one bootstrap, in which each resample of
+    sentences is the same for all seeds. Older tables do not have the resamples: there it is the
+    mean of the seeds' intervals, which is at least as wide.
     """
     values, ends, drawn = {}, [], []
     curves = evidence.curve(scope, column=column)
@@ -69,7 +85,9 @@ def difference(
         smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
         of, instead = f" of seed {seed}" * (len(curves) > 1), f"of its heads left, not {left:.1%}"
         require(smallest <= left + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}")
-        require(largest >= left - BESIDE, f"the largest pruned model{of} has {largest:.1%} {instead}")
+        require(
+            largest >= left - BESIDE, f"the largest pruned model{of} has {largest:.1%} {instead}"
+        )
         require_near(shares, left)
         values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
         ends.append(interval)
@@ -79,7 +97,9 @@ def difference(
         low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
     by_seed, sentences = pd.Series(values, dtype=float), int(evidence.scores["sentences"].iloc[0])
     shared = {"across": across(by_seed), "baselines": len(values)}
-    return Measured(by_seed.mean(), float(low), float(high), sentences, "sentences", **shared), by_seed
+    return Measured(
+        by_seed.mean(), float(low), float(high), sentences, "sentences", **shared
+    ), by_seed
 
 
 def across(by_seed: pd.Series) -> tuple[float, float]:
@@ -99,17 +119,24 @@ def seeds_note(by_seed: pd.Series) -> str:
 
 
 def require_near(shares: np.ndarray, share: float) -> None:
-    """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to interpolate."""
-    below, above = shares[shares <= share + ROUNDING].max(), shares[shares >= share - ROUNDING].min()
-    too_far = f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
+    """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to
+    interpolate."""
+    below, above = (
+        shares[shares <= share + ROUNDING].max(),
+        shares[shares >= share - ROUNDING].min(),
+    )
+    too_far = (
+        f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too "
+        f"far from {share:.0%}"
+    )
     require(above - below <= WIDEST, too_far)
 
 
 def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
-    A control whose schedule is not that of baseline and pruning together (`CONTINUED`) confounds heads with schedule. Pairs of
-    another scope count only if there is none of `scope`.
+    A control whose schedule is not that of baseline and pruning together (`CONTINUED`) confounds
+    heads with schedule. Pairs of another scope count only if there is none of `scope`.
 
     Args:
         controls: kinds of models, the first that the experiment has is compared.
@@ -120,9 +147,13 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     rows = scores[scores["kind"] == control]
     pairs = evidence.pruned_models(*SCOPES).merge(rows, on=MODEL, suffixes=("", "_control"))
     whole = evidence.baselines()[TOTALS].sum(axis=1).iloc[0]
-    left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
+    left, left_control = (
+        pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control")
+    )
     pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
-    require(len(pairs), f"no pruned model has about as many heads left as its control (kind {control})")
+    require(
+        len(pairs), f"no pruned model has about as many heads left as its control (kind {control})"
+    )
     if scope in set(pairs["scope"]):
         pairs = pairs[pairs["scope"] == scope]
     needed = int(evidence.baselines()["updates"].iloc[0] + pairs["updates"].max())
@@ -133,12 +164,17 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     low, high = means["low"].mean(), means["high"].mean()
     samples = f"{COUNTERPART[0]}{SAMPLES}_control"
     if samples in pairs and pairs[samples].notna().all():
-        by_seed = [np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]]
+        by_seed = [
+            np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]
+        ]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'])}"
     matched = control in CONTINUED and updates == needed
     if not matched:
-        note += f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models in two"
+        note += (
+            f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models "
+            f"in two"
+        )
     return Measured(
         means["gain"].mean(),
         float(low),
@@ -153,36 +189,57 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
-    """For each pruned model, the update by which half of the gates that close have done so: P(open) below `CLOSED`."""
+    """For each pruned model, the update by which half of the gates that close have done so: P(open)
+    below `CLOSED`."""
     medians = []
     for (scope, *_), records in logs.groupby(MODEL, dropna=False):
-        columns = records[[f"open_{kind}" for kind in SCOPES[scope]]].dropna(axis="columns", how="all").to_numpy()
-        gates = np.array([np.concatenate([layer for layers in row for layer in layers]) for row in columns])
+        columns = (
+            records[[f"open_{kind}" for kind in SCOPES[scope]]]
+            .dropna(axis="columns", how="all")
+            .to_numpy()
+        )
+        gates = np.array(
+            [np.concatenate([layer for layers in row for layer in layers]) for row in columns]
+        )
         updates = records["update"].to_numpy()[(gates < CLOSED).argmax(axis=0)]
-        medians.append(np.median(updates[gates[-1] < CLOSED]) if (gates[-1] < CLOSED).any() else np.nan)
+        medians.append(
+            np.median(updates[gates[-1] < CLOSED]) if (gates[-1] < CLOSED).any() else np.nan
+        )
     return pd.Series(medians, dtype=float)
 
 
 def gates_decided(evidence: Evidence) -> Measured:
-    """The share of gates that end closed or fully open with probability above 0.9, over the models pruned with a λ.
+    """The share of gates that end closed or fully open with probability above 0.9, over the models
+    pruned with a λ.
 
     Models pruned to a number of heads are left out: their gates are fixed during training.
     """
     models = evidence.all_pruned(*SCOPES)
     models = models[models["target_heads"].isna()]
     require(len(models), "all models are pruned to a number of heads, which fixes their gates")
-    logs = evidence.logs[evidence.logs["kind"] == "pruned"] if len(evidence.logs) else pd.DataFrame(columns=MODEL)
+    logs = (
+        evidence.logs[evidence.logs["kind"] == "pruned"]
+        if len(evidence.logs)
+        else pd.DataFrame(columns=MODEL)
+    )
     fastest = updates_until_closed(logs.merge(models[MODEL], on=MODEL)).min()
     forced = (
-        f"half of the gates that close do so within {fastest:.0f} updates: their rate forces them (gate_learning_rate)"
+        f"half of the gates that close do so within {fastest:.0f} updates: their rate forces "
+        f"them (gate_learning_rate)"
     )
     require(not fastest < MIN_DRAWS, forced)
     whole = evidence.baselines().iloc[0]
-    heads = {scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
+    heads = {
+        scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()
+    }
     models = models.assign(gates=models["scope"].map(heads))
     models["decided"] = models["gates_decided"] * models["gates"]
     sums = models.groupby("seed")[["decided", "gates"]].sum()
     note = f"{len(models)} model{'s' * (len(models) != 1)}"
     return mean_of(
-        (sums["decided"] / sums["gates"]).round(9), n=int(sums["gates"].sum()), of="gates", note=note, bounds=SHARES
+        (sums["decided"] / sums["gates"]).round(9),
+        n=int(sums["gates"].sum()),
+        of="gates",
+        note=note,
+        bounds=SHARES,
     )

@@ -32,11 +32,15 @@ ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation
 # Heads left that the next larger model has too, of how many, and as many by chance.
 NESTED = ["in_larger", "of", "by_chance"]
 MIN_REMOVED = 10  # a direction needs at least as many removed heads
-NEAR_THRESHOLD = 0.05  # of a function's score: a head so close to the threshold before pruning may pass it by noise
+# of a function's score: a head so close to the threshold before pruning may pass it by noise
+NEAR_THRESHOLD = 0.05
 
 
-def survival(evidence: Evidence, *, function: str = COMPARED[0], scope: str = "encoder") -> Measured:
-    """Survival of heads with a function minus that of heads of the same layer with none, when this scope is pruned."""
+def survival(
+    evidence: Evidence, *, function: str = COMPARED[0], scope: str = "encoder"
+) -> Measured:
+    """Survival of heads with a function minus that of heads of the same layer with none, when this
+    scope is pruned."""
     heads = surviving(evidence, scope, function)
 
     def difference(same: pd.DataFrame) -> float:
@@ -50,11 +54,18 @@ def survival(evidence: Evidence, *, function: str = COMPARED[0], scope: str = "e
     return mean_of(values, within=(low, high), n=len(heads), of="heads", note=note, owners=owners)
 
 
-def survival_given_confidence(evidence: Evidence, *, function: str = COMPARED[0], scope: str = "encoder") -> Measured:
-    """The same difference between heads of equal rank by confidence within the layer, with a permutation test within layers."""
+def survival_given_confidence(
+    evidence: Evidence, *, function: str = COMPARED[0], scope: str = "encoder"
+) -> Measured:
+    """The same difference between heads of equal rank by confidence within the layer, with a
+    permutation test within layers."""
     heads = surviving(evidence, scope, function).dropna(subset="confidence")
     strata = heads[["seed", *STRATA]]
-    columns = heads["labelled"].astype(float), heads["survival"], ranked(heads["confidence"], strata)
+    columns = (
+        heads["labelled"].astype(float),
+        heads["survival"],
+        ranked(heads["confidence"], strata),
+    )
     values, _ = associated(heads, columns, slope_of)
     note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
     note += f"heads permuted within layers: {p_text(permutation_p(*columns, strata))}"
@@ -64,7 +75,8 @@ def survival_given_confidence(evidence: Evidence, *, function: str = COMPARED[0]
 
 
 def surviving(evidence: Evidence, scope: str, function: str = COMPARED[0]) -> pd.DataFrame:
-    """The encoder heads of the baselines with a function, or with none, and their survival (`Evidence.survival`)."""
+    """The encoder heads of the baselines with a function, or with none, and their survival
+    (`Evidence.survival`)."""
     heads = evidence.survival(scope)
     return labelled(evidence, heads[heads["type"] == "encoder"], function)
 
@@ -73,7 +85,8 @@ def surviving(evidence: Evidence, scope: str, function: str = COMPARED[0]) -> pd
 
 
 def nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, float]]:
-    """By index, how many encoder heads each model shares with the one of its seed before it; none of the first ones.
+    """By index, how many encoder heads each model shares with the one of its seed before it; none
+    of the first ones.
 
     By chance, n of N heads of a layer and m of the same N share n·m/N.
     """
@@ -93,10 +106,11 @@ def nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, floa
 
 
 def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
-    """The share of the heads left that the next larger model of the same baseline has too, pooled over its models.
+    """The share of the heads left that the next larger model of the same baseline has too, pooled
+    over its models.
 
-    The note has the share by chance, and whether the models of a baseline shared order of the text, dropout and gate noise, as
-    those of older tables did: then they agree for that reason too.
+    The note has the share by chance, and whether the models of a baseline shared order of the text,
+    dropout and gate noise, as those of older tables did: then they agree for that reason too.
     """
     models = evidence.pruned_models(scope)
     counts = pd.DataFrame.from_dict(nested(evidence, models), orient="index")
@@ -104,23 +118,27 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     sums = counts.groupby(models["seed"]).sum()
     values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
     alike = (
-        "own_seed" not in models or models.groupby("seed")["own_seed"].nunique().lt(models.groupby("seed").size()).any()
+        "own_seed" not in models
+        or models.groupby("seed")["own_seed"].nunique().lt(models.groupby("seed").size()).any()
     )
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
     note += "the same in all models of a baseline" if alike else "drawn for each model"
     note += f"; by seed {each(values, Unit.SHARE.text)}" if len(values) > 1 else ""
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
-    return mean_of(values, within=(pooled.low, pooled.high), n=pooled.n, of="heads", note=note, bounds=SHARES)
+    return mean_of(
+        values, within=(pooled.low, pooled.high), n=pooled.n, of="heads", note=note, bounds=SHARES
+    )
 
 
 # Functions of the heads left.
 
 
 def functions_kept(evidence: Evidence, *, left: float) -> Measured:
-    """The share of the baseline's functions that an encoder-pruned model with this share of heads still has, interpolated.
+    """The share of the baseline's functions that an encoder-pruned model with this share of heads
+    still has, interpolated.
 
-    Each offset, each relation with its direction, and any other function is one function, whichever head has it. The note has
-    what as many random heads per layer would keep.
+    Each offset, each relation with its direction, and any other function is one function, whichever
+    head has it. The note has what as many random heads per layer would keep.
     """
     before = evidence.baseline_heads()
     kept, chance = {}, {}
@@ -132,17 +150,29 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
         points = {1.0: (1.0, 1.0)}
         for heads in models:
             has = set().union(*evidence.functions(heads)) & had
-            points[len(heads) / len(whole)] = len(has) / len(had), by_chance(evidence, whole, heads, had) / len(had)
+            points[len(heads) / len(whole)] = (
+                len(has) / len(had),
+                by_chance(evidence, whole, heads, had) / len(had),
+            )
         shares = np.array(sorted(points))
         require(
-            shares[0] <= left, f"the smallest model of seed {seed} has {shares[0]:.0%} of its heads, not {left:.0%}"
+            shares[0] <= left,
+            f"the smallest model of seed {seed} has {shares[0]:.0%} of its heads, not {left:.0%}",
         )
         require_near(shares, left)
-        kept[seed], chance[seed] = (np.interp(left, shares, [points[share][n] for share in shares]) for n in range(2))
+        kept[seed], chance[seed] = (
+            np.interp(left, shares, [points[share][n] for share in shares]) for n in range(2)
+        )
     require(kept, "the baselines have no function")
     values = pd.Series(kept, dtype=float)
-    note = f"random heads, as many per layer, keep {Unit.SHARE.text(np.mean(list(chance.values())))}"
-    note += f"; by seed {each(values, Unit.SHARE.text)}" if len(values) > 1 else "; one baseline has no interval"
+    note = (
+        f"random heads, as many per layer, keep {Unit.SHARE.text(np.mean(list(chance.values())))}"
+    )
+    note += (
+        f"; by seed {each(values, Unit.SHARE.text)}"
+        if len(values) > 1
+        else "; one baseline has no interval"
+    )
     return mean_of(values, note=note, bounds=SHARES)
 
 
@@ -154,10 +184,14 @@ def dict_of(models: list[tuple[int, pd.DataFrame]]) -> dict[int, list[pd.DataFra
     return by_seed
 
 
-def by_chance(evidence: Evidence, whole: pd.DataFrame, left: pd.DataFrame, functions: set[str]) -> float:
-    """The expected number of functions with an owner among random heads, as many per layer as a model has left.
+def by_chance(
+    evidence: Evidence, whole: pd.DataFrame, left: pd.DataFrame, functions: set[str]
+) -> float:
+    """The expected number of functions with an owner among random heads, as many per layer as a
+    model has left.
 
-    With k owners in a layer of N heads of which m are left, none is left with probability C(N − k, m) / C(N, m).
+    With k owners in a layer of N heads of which m are left, none is left with probability C(N − k,
+    m) / C(N, m).
     """
     names = pd.Series(evidence.functions(whole), index=whole.index)
     sizes, remaining = whole.groupby("layer").size(), left.groupby("layer").size()
@@ -173,16 +207,20 @@ def by_chance(evidence: Evidence, whole: pd.DataFrame, left: pd.DataFrame, funct
 
 
 def taken_over(evidence: Evidence) -> Measured:
-    """The share of the baselines in which a head that is left has taken over the function of a pruned one.
+    """The share of the baselines in which a head that is left has taken over the function of a
+    pruned one.
 
-    A head counts if its score for the function has grown with an interval above zero and was not close to the threshold
-    before. The models of a baseline, most of them nested, count once. Baselines that lost no head with a function say nothing.
+    A head counts if its score for the function has grown with an interval above zero and was not
+    close to the threshold before. The models of a baseline, most of them nested, count once.
+    Baselines that lost no head with a function say nothing.
     """
     before = evidence.baseline_heads().set_index(HEAD, drop=False)
     functions, found, heads_found = _functions_by_head(evidence, before), {}, set()
     for seed, heads in evidence.survivors("encoder"):
         left = _functions_by_head(evidence, heads)
-        gone = set().union(*(had for head, had in functions.items() if head[0] == seed and head not in left))
+        gone = set().union(
+            *(had for head, had in functions.items() if head[0] == seed and head not in left)
+        )
         if not gone:
             continue
         after = heads.set_index(HEAD, drop=False)
@@ -195,24 +233,32 @@ def taken_over(evidence: Evidence) -> Measured:
         found[seed] = found.get(seed, False) or bool(new)
         heads_found |= new
     require(found, "no pruned model has lost a head with a function")
-    places = ", ".join(f"{layer}-{head} (seed {seed})" for seed, _, layer, head in sorted(heads_found))
-    measured = proportion(sum(found.values()), len(found), of="baselines", note=places, baselines=len(found))
+    places = ", ".join(
+        f"{layer}-{head} (seed {seed})" for seed, _, layer, head in sorted(heads_found)
+    )
+    measured = proportion(
+        sum(found.values()), len(found), of="baselines", note=places, baselines=len(found)
+    )
     return replace(measured, sufficient=len(heads_found) > 1)
 
 
 def _grown(before: pd.Series, after: pd.Series, function: str) -> bool:
     """Whether a head's score for a function was well below its threshold and has grown for sure.
 
-    The two margins' intervals are combined as if they were independent, though the sentences are the same, so the test errs
-    towards no change. Shares have no interval: their growth counts.
+    The two margins' intervals are combined as if they were independent, though the sentences are
+    the same, so the test errs towards no change. Shares have no interval: their growth counts.
     """
     name, *offset = function.split()
     if f"{function}_margin" in before:
         column, threshold = f"{function}_margin", BY_NAME[SYNTACTIC].threshold
-        half = np.hypot(*((row[f"{column}_high"] - row[f"{column}_low"]) / 2 for row in (before, after)))
+        half = np.hypot(
+            *((row[f"{column}_high"] - row[f"{column}_low"]) / 2 for row in (before, after))
+        )
     else:
         of_tokens = BY_NAME.get(function)
-        column = of_tokens.score if of_tokens else f"share_{offset[0]}" if offset else "positional_share"
+        column = (
+            of_tokens.score if of_tokens else f"share_{offset[0]}" if offset else "positional_share"
+        )
         column, half = (column if column in before else "positional_share"), 0.0
         threshold = of_tokens.threshold if of_tokens else BY_NAME[POSITIONAL].threshold
     near = before[column] > threshold - NEAR_THRESHOLD
@@ -220,14 +266,19 @@ def _grown(before: pd.Series, after: pd.Series, function: str) -> bool:
 
 
 def _functions_by_head(evidence: Evidence, heads: pd.DataFrame) -> dict[tuple, set[str]]:
-    return dict(zip(heads[HEAD].itertuples(index=False, name=None), evidence.functions(heads), strict=True))
+    return dict(
+        zip(heads[HEAD].itertuples(index=False, name=None), evidence.functions(heads), strict=True)
+    )
 
 
 def two_functions(evidence: Evidence) -> Measured:
-    """The share of the baselines in which a head of a pruned model has come to be positional and to follow a relation."""
+    """The share of the baselines in which a head of a pruned model has come to be positional and to
+    follow a relation."""
 
     def both(names: set[str]) -> bool:
-        return any(name.startswith(POSITIONAL) for name in names) and any(name.endswith(ENDS) for name in names)
+        return any(name.startswith(POSITIONAL) for name in names) and any(
+            name.endswith(ENDS) for name in names
+        )
 
     before = _functions_by_head(evidence, evidence.baseline_heads())
     drifted: dict[int, bool] = {}
@@ -245,19 +296,27 @@ def two_functions(evidence: Evidence) -> Measured:
 
 
 def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
-    """Survival of a type's heads minus that of the next type, when all types are pruned; reversed if the type goes first.
+    """Survival of a type's heads minus that of the next type, when all types are pruned; reversed
+    if the type goes first.
 
     Of the contrasts with the two other types, the weaker one.
     """
     first = evidence.baselines().iloc[0]
     encoder, decoder, _ = (len(first[f"{name}_layers"]) for name in KINDS)
-    unequal = f"the encoder has {encoder} layers and the decoder {decoder}: unequal depths do not compare"
+    unequal = (
+        f"the encoder has {encoder} layers and the decoder {decoder}: unequal depths do not compare"
+    )
     require(encoder == decoder, unequal)
     heads, contrasts = evidence.survival("all"), []
     for other in (other for other in KINDS if other != kind):
         pair = heads[heads["type"].isin([kind, other])]
-        contrasts.append(_direction(pair, lambda same, top=kind if last else other: same["type"] == top))
-    weaker = min(contrasts, key=lambda contrast: contrast.low if contrast.low == contrast.low else contrast.value)
+        contrasts.append(
+            _direction(pair, lambda same, top=kind if last else other: same["type"] == top)
+        )
+    weaker = min(
+        contrasts,
+        key=lambda contrast: contrast.low if contrast.low == contrast.low else contrast.value,
+    )
     note = weaker.note
     if "functions" in heads:
         labels = sum(map(bool, evidence.functions(evidence.baseline_heads())))
@@ -273,10 +332,16 @@ def layer_order(evidence: Evidence, *, kind: str) -> Measured:
 
 
 def _direction(heads: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series]) -> Measured:
-    """The slope of survival on x in each baseline, and whether removed heads suffice for a direction."""
+    """The slope of survival on x in each baseline, and whether removed heads suffice for a
+    direction."""
     _, low, high, p_value = slope(x(heads), heads["survival"], heads[["seed"]])
     values = by_baseline(heads, lambda same: slope(x(same), same["survival"], same[["seed"]])[0])
     removed = int((heads["survival"] < 1).sum())
-    note = f"{same_sign(values)}: {each(values, Unit.POINTS.text)}; heads as independent: {p_text(p_value)}"
-    measured = mean_of(values, within=(low, high), n=removed, of="removed heads", note=note, bounds=DIFFERENCES)
+    note = (
+        f"{same_sign(values)}: {each(values, Unit.POINTS.text)}; heads as independent: "
+        f"{p_text(p_value)}"
+    )
+    measured = mean_of(
+        values, within=(low, high), n=removed, of="removed heads", note=note, bounds=DIFFERENCES
+    )
     return replace(measured, sufficient=removed >= MIN_REMOVED)

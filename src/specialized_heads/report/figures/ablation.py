@@ -1,4 +1,5 @@
-"""Heads removed from a finished model (Michel et al. 2019): one by one, all but one, or in order of importance."""
+"""Heads removed from a finished model (Michel et al. 2019): one by one, all but one, or in order of
+importance."""
 
 import math
 
@@ -26,7 +27,9 @@ from specialized_heads.report.data import (
 )
 
 # Losses in the purple of the other heat maps, gains in green.
-CHANGES = LinearSegmentedColormap.from_list("changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"])
+CHANGES = LinearSegmentedColormap.from_list(
+    "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
+)
 HEAD = ["corpus", "seed", "type", "layer", "head"]
 SINGLE_COLUMNS = [*HEAD, "bleu", "bleu_full", "delta", "p_value", "significant", "metric"]
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
@@ -34,8 +37,10 @@ CORRELATION = [*with_ends("pearson"), "pearson_p", "spearman"]
 SETS_COLUMNS = ["corpus", "second", *HEAD[1:], "delta_test", "delta_second", *CORRELATION, "metric"]
 PANELS = 3  # per row
 ALONE_CAPTION = (
-    "The best head of each layer, chosen on the same test set: {metric} when it is the only head left in the layer, minus "
-    "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at p < {level} (paired "
+    "The best head of each layer, chosen on the same test set: {metric} when it is the only head "
+    "left in the layer, minus "
+    "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at "
+    "p < {level} (paired "
     "bootstrap; for every seed). {paper}"
 )
 ALONE_KEYS = ["corpus", "type", "layer"]
@@ -51,15 +56,18 @@ MOMENTS_COLUMNS = [*MOMENTS_KEYS, "seeds", "bleu_full", *with_ends("kept"), "met
 def single_numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus and head: BLEU without it, of the whole model, and the difference."""
     single = first_seed(removed(tables, "without")).reset_index(drop=True)
-    return single.assign(significant=single["p_value"].astype(float) < paper.SIGNIFICANT)[SINGLE_COLUMNS]
+    return single.assign(significant=single["p_value"].astype(float) < paper.SIGNIFICANT)[
+        SINGLE_COLUMNS
+    ]
 
 
 def single_draw(heads: pd.DataFrame) -> Figure:
-    """The change in BLEU without each single head, for all three attention types (Michel et al. 2019, section 3.2,
-    table 1).
+    """The change in BLEU without each single head, for all three attention types (Michel et al.
+    2019, section 3.2, table 1).
 
-    A cell is a head; its colour is BLEU without it minus BLEU of the whole model. A frame marks a difference at p <
-    0.01. Each corpus shows one model, because heads of different seeds do not correspond.
+    A cell is a head; its colour is BLEU without it minus BLEU of the whole model. A frame marks a
+    difference at p < 0.01. Each corpus shows one model, because heads of different seeds do not
+    correspond.
     """
     groups = dict(list(heads.groupby(["corpus", "type"], sort=False)))
     types = ["encoder"] if set(heads["type"]) == {"encoder"} else list(style.TYPES)
@@ -74,14 +82,21 @@ def single_draw(heads: pd.DataFrame) -> Figure:
             mesh = _grid(axes, groups[corpus, kind], limit=limit)
         else:
             style.message(axes, "no heads", inches=1.5)
-    style.colour_bar(drawn, mesh, panels, f"difference in {score_name(heads)}", fraction=0.025, aspect=25)
+    style.colour_bar(
+        drawn, mesh, panels, f"difference in {score_name(heads)}", fraction=0.025, aspect=25
+    )
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
-    drawn.legend([frame], [f"differs from the whole model, p < {paper.SIGNIFICANT}"], loc="outside lower center")
+    drawn.legend(
+        [frame],
+        [f"differs from the whole model, p < {paper.SIGNIFICANT}"],
+        loc="outside lower center",
+    )
     return drawn
 
 
 def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
-    """The heads of one type by number and, downwards, by layer; a head that the model lacks is empty."""
+    """The heads of one type by number and, downwards, by layer; a head that the model lacks is
+    empty."""
     layers, width = int(heads["layer"].max()), int(heads["head"].max())
     values = heads.pivot(index="layer", columns="head", values="delta")
     values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
@@ -97,7 +112,8 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Pearson's r with interval and p-value from Fisher's z, whose standard deviation is 1 / √(n - 3), and Spearman's ρ.
+    """Pearson's r with interval and p-value from Fisher's z, whose standard deviation is 1 / √(n -
+    3), and Spearman's ρ.
 
     All are NaN for fewer than four points or without variation.
     """
@@ -111,12 +127,15 @@ def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def sets_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads."""
+    """One row per corpus, seed and head: the change in BLEU without it on both sets, and the
+    correlation over these heads."""
     first, second = (removed(tables, "without", measured_on=name) for name in ("test", "second"))
     pairs = first.merge(second[[*HEAD, "delta"]], on=HEAD, suffixes=("_test", "_second"))
     frames = []
     for _, same in pairs.groupby(["corpus", "seed"], sort=False):
-        known = correlation(same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float))
+        known = correlation(
+            same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float)
+        )
         frames.append(same.assign(**known))
     return stack(frames, SETS_COLUMNS)
 
@@ -124,21 +143,36 @@ def sets_numbers(tables: Tables) -> pd.DataFrame:
 def sets_draw(heads: pd.DataFrame) -> Figure:
     """Figure: are the same heads important on another set? (Michel et al. 2019, section 3.4).
 
-    A point is a head: the difference in BLEU that its removal makes on the test set and on the second set. The panel
-    states the correlation over all heads: Pearson's with a 95% interval and a p-value, and Spearman's; with several
-    seeds, the means of these. scipy's p-value of Pearson's r is that of a t test; ours comes from Fisher's z, like the
-    interval.
+    A point is a head: the difference in BLEU that its removal makes on the test set and on the
+    second set. The panel states the correlation over all heads: Pearson's with a 95% interval and a
+    p-value, and Spearman's; with several seeds, the means of these. scipy's p-value of Pearson's r
+    is that of a t test; ours comes from Fisher's z, like the interval.
     """
     corpora, metric = style.by(heads, "corpus"), score_name(heads)
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
-    drawn, _, panels = style.panels(len(corpora), across=across, height=height, more_height=0.35, width=width)
-    types = {kind: look for kind, look in style.TYPES.items() if kind in set(heads["type"])}  # BERT has one
+    drawn, _, panels = style.panels(
+        len(corpora), across=across, height=height, more_height=0.35, width=width
+    )
+    # BERT has one
+    types = {kind: look for kind, look in style.TYPES.items() if kind in set(heads["type"])}
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
         for kind, (name, look) in types.items():
             same = rows[rows["type"] == kind]
-            points = {"linestyle": "none", "marker": look.marker, "color": look.colour, "alpha": 0.75}
-            axes.plot(same["delta_test"], same["delta_second"], markersize=3.2, markeredgewidth=0, label=name, **points)
+            points = {
+                "linestyle": "none",
+                "marker": look.marker,
+                "color": look.colour,
+                "alpha": 0.75,
+            }
+            axes.plot(
+                same["delta_test"],
+                same["delta_second"],
+                markersize=3.2,
+                markeredgewidth=0,
+                label=name,
+                **points,
+            )
         for line in (axes.axhline, axes.axvline):
             line(0, color="#BBBBBB", linewidth=0.7, zorder=0)
         axes.set(xlabel=f"{metric} without the head − {metric}, test set")
@@ -168,36 +202,50 @@ def _note(seeds: pd.DataFrame) -> str:
 
 
 def alone_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, type and layer that has heads: its best head (missing where seeds differ) and its change of BLEU.
+    """One row per corpus, type and layer that has heads: its best head (missing where seeds differ)
+    and its change of BLEU.
 
-    heads: the most that a seed has in the layer; `_low`, `_high`: 95% interval, or range over seeds; `_sd`: over seeds.
+    heads: the most that a seed has in the layer; `_low`, `_high`: 95% interval, or range over
+    seeds; `_sd`: over seeds.
     """
     alone = removed(tables, "alone")
-    best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*ALONE_KEYS, "seed"]).head(1)
+    best = (
+        alone.sort_values(["bleu", "head"], ascending=[False, True])
+        .groupby([*ALONE_KEYS, "seed"])
+        .head(1)
+    )
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
     best["heads"] = alone.groupby([*ALONE_KEYS, "seed"])["head"].transform("size")
     best["head"] = best["head"].where(best.groupby(ALONE_KEYS)["head"].transform("nunique") == 1)
-    values, same = ["delta", "bleu_full", "heads"], {"p_values": "delta", "first": ["metric", "head"]}
+    values, same = (
+        ["delta", "bleu_full", "heads"],
+        {"p_values": "delta", "first": ["metric", "head"]},
+    )
     rows = sweep.over_seeds(best, values, ALONE_KEYS, sort=False, **same)
     rows["heads"] = rows["heads_high"]
     return rows[ALONE_COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
 def alone_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table: the best head of each layer and attention type, and BLEU with this head alone in its layer (Michel et al.
-    2019, section 3.3).
+    """Table: the best head of each layer and attention type, and BLEU with this head alone in its
+    layer (Michel et al. 2019, section 3.3).
 
-    The best head is chosen on the test set on which it is scored, which flatters it. With several seeds, each seed has
-    its own best head, and the table shows mean and standard deviation of the difference.
+    The best head is chosen on the test set on which it is scored, which flatters it. With several
+    seeds, each seed has its own best head, and the table shows mean and standard deviation of the
+    difference.
     """
     lines = []
     for corpus, same_corpus in style.by(rows, "corpus").items():
         for layer, same in same_corpus.groupby("layer"):
             cells = {style.TYPES[row["type"]][0]: _cell(row) for row in same.to_dict("records")}
-            lines.append({"corpus": corpus, "layer": str(layer), "n": str(same["seeds"].max())} | cells)
+            lines.append(
+                {"corpus": corpus, "layer": str(layer), "n": str(same["seeds"].max())} | cells
+            )
     kinds = ["encoder"] if set(rows["type"]) == {"encoder"} else list(style.TYPES)
     names = [style.TYPES[kind][0] for kind in kinds]
-    return sweep.without_constant(pd.DataFrame(lines, columns=["corpus", "layer", "n", *names]).fillna("–"))
+    return sweep.without_constant(
+        pd.DataFrame(lines, columns=["corpus", "layer", "n", *names]).fillna("–")
+    )
 
 
 def _cell(row: dict) -> str:
@@ -216,7 +264,8 @@ def alone_caption(rows: pd.DataFrame) -> str:
 
 
 def systematic_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, group of heads (`what`: all, or a type) and number of removed heads; delta: from the whole model."""
+    """One row per corpus, group of heads (`what`: all, or a type) and number of removed heads;
+    delta: from the whole model."""
     steps = in_order_of_importance(tables)
     steps = steps[(steps["kind"] == "baseline") & steps["corpus"].isin(tables.corpora())]
     rows = sweep.over_seeds(steps, ["bleu", "delta"], SYSTEMATIC_KEYS, sort=False, p_values="delta")
@@ -224,11 +273,11 @@ def systematic_numbers(tables: Tables) -> pd.DataFrame:
 
 
 def systematic_draw(points: pd.DataFrame) -> Figure:
-    """Figure: BLEU as heads are removed in order of importance, of all types together and of each type (Michel et al.
-    2019, sections 4.2 and 5).
+    """Figure: BLEU as heads are removed in order of importance, of all types together and of each
+    type (Michel et al. 2019, sections 4.2 and 5).
 
-    There is no training in between. A hollow marker differs from the whole model at p < 0.05, for every seed and in the
-    same direction.
+    There is no training in between. A hollow marker differs from the whole model at p < 0.05, for
+    every seed and in the same direction.
     """
     drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
     for axes, rows in panels:
@@ -240,7 +289,12 @@ def systematic_draw(points: pd.DataFrame) -> Figure:
         axes.set_ylim(-0.03 * most, 1.15 * most)
         for name, share in paper.PRUNING_SHARES.items():
             axes.axvline(share, zorder=0, **style.PAPER_LINE)
-            note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
+            note = {
+                "va": "top",
+                "size": 6,
+                "color": style.PAPER_COLOUR,
+                "transform": axes.get_xaxis_transform(),
+            }
             axes.text(share + 0.01, 0.99, name, **note)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
     text = style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5)
@@ -250,17 +304,20 @@ def systematic_draw(points: pd.DataFrame) -> Figure:
 
 
 def moments_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, moment of training (missing: its end) and number of removed heads; kept: BLEU over `bleu_full`.
+    """One row per corpus, moment of training (missing: its end) and number of removed heads; kept:
+    BLEU over `bleu_full`.
 
-    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing. Those of tasks
-    count from the most frequent label.
+    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.
+    Those of tasks count from the most frequent label.
     """
     rows = in_order_of_importance(tables)
     rows = rows[rows["what"] == "all"]
     tasks = tables.tasks()
     floors = dict(zip(tasks["corpus"], tasks.get("majority", ())))
     floor = rows["corpus"].map(floors).astype(float).fillna(0.0)
-    least = rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: MIN_BLEU}).astype(float)
+    least = (
+        rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: MIN_BLEU}).astype(float)
+    )
     learned = rows["bleu_full"] - floor
     rows = rows.assign(kept=((rows["bleu"] - floor) / learned).where(learned >= least))
     usable = rows["kept"].notna()
@@ -270,21 +327,37 @@ def moments_numbers(tables: Tables) -> pd.DataFrame:
 
 
 def moments_draw(points: pd.DataFrame) -> Figure:
-    """Figure: share of its BLEU that the model keeps without its least important heads, at several steps of its
-    training (Michel et al. 2019, section 6).
+    """Figure: share of its BLEU that the model keeps without its least important heads, at several
+    steps of its training (Michel et al. 2019, section 6).
 
-    Importance and BLEU are those of the model at that step. Heads of all types are removed together. For a
-    classification task, it is the share of what the model has learned: its score less that of the most frequent label.
+    Importance and BLEU are those of the model at that step. Heads of all types are removed
+    together. For a classification task, it is the share of what the model has learned: its score
+    less that of the most frequent label.
     """
-    drawn, panels = sweep.panel_per_corpus(points, height=2.4 + 0.09 * (points["update"].nunique() + 2))
+    drawn, panels = sweep.panel_per_corpus(
+        points, height=2.4 + 0.09 * (points["update"].nunique() + 2)
+    )
     for axes, rows in panels:
         metric = rows["metric"].iloc[0]
         groups = list(rows.groupby("update", dropna=False))  # the finished model last
         for number, (moment, same) in enumerate(groups):
             name = "end of training" if pd.isna(moment) else f"{moment} updates"
-            label = f"{name}: {same['bleu_full'].iloc[0]:.1f}" + ", not shown" * bool(same["kept"].isna().all())
-            sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
-        what = f"{metric}, share of the whole model's" if metric == "BLEU" else f"share of the learned {metric}"
+            label = f"{name}: {same['bleu_full'].iloc[0]:.1f}" + ", not shown" * bool(
+                same["kept"].isna().all()
+            )
+            sweep.line(
+                axes,
+                same,
+                x="share",
+                y="kept",
+                look=style.ordered(number, len(groups)),
+                label=label,
+            )
+        what = (
+            f"{metric}, share of the whole model's"
+            if metric == "BLEU"
+            else f"share of the learned {metric}"
+        )
         style.share_axis(axes, xlabel="heads removed, share of all", ylabel=what)
         axes.yaxis.set_major_formatter("{x:.0%}")
         low, high = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])

@@ -1,4 +1,5 @@
-"""BERT's classification tasks: what it has learned, its scores with fewer heads, and its speed (Michel et al. 2019)."""
+"""BERT's classification tasks: what it has learned, its scores with fewer heads, and its speed
+(Michel et al. 2019)."""
 
 from pathlib import Path
 
@@ -24,17 +25,31 @@ SCORES = [*with_ends("bleu"), *KNOWN, "sentences"]
 TASKS_COLUMNS = ["task", "set", "metric", "sentences", "seeds", "majority"]
 TASKS_COLUMNS += [*with_ends("bag_of_words", "score"), "margin"]
 TASKS_CAPTION = (
-    "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over several seeds, n, mean and range), "
-    "of a logistic regression over the counts of subwords in each segment, and of the most frequent label; margin: BERT minus "
+    "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over "
+    "several seeds, n, mean and range), "
+    "of a logistic regression over the counts of subwords in each segment, and of the most "
+    "frequent label; margin: BERT minus "
     "the better of these two. Matched: the domain of the training set; mismatched: another one."
 )
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
-PRUNING_COLUMNS = ["task", "method", "lam", "target_heads", "seeds", "decided", "heads", "total", "share"]
+PRUNING_COLUMNS = [
+    "task",
+    "method",
+    "lam",
+    "target_heads",
+    "seeds",
+    "decided",
+    "heads",
+    "total",
+    "share",
+]
 PRUNING_COLUMNS += [*with_ends("bleu", "delta"), "p_value", "metric"]
 MEASURED = ["sentences", "heads", "total", *with_ends("speed", "gain"), "parameters", "device"]
 SPEED_CAPTION = (
-    "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "
-    "medians over rounds, in brackets the smallest and largest (on a CPU by the time that the thread computes); paper: "
+    "Sentences per second with all heads and without the least important half, which is removed "
+    "from the weights, and the gain: "
+    "medians over rounds, in brackets the smallest and largest (on a CPU by the time that the "
+    "thread computes); paper: "
     "the gain of bert-base on MNLI on a GPU (Michel et al. 2019, table 4)"
 )
 
@@ -56,7 +71,8 @@ def tasks_numbers(tables: Tables) -> pd.DataFrame:
 
 
 def tasks_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table: what BERT has learned of each task, beside the most frequent label and a bag of words."""
+    """Table: what BERT has learned of each task, beside the most frequent label and a bag of
+    words."""
     lines = [
         {
             "task": row["task"],
@@ -75,33 +91,47 @@ def tasks_shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def pruning_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per task, method and number of heads left; the score is called bleu, as in the tables of translation."""
+    """One row per task, method and number of heads left; the score is called bleu, as in the tables
+    of translation."""
     names = {"corpus": "task", "heads": "total"}
-    steps = in_order_of_importance(tables).query("kind == 'baseline' and metric != 'BLEU'").rename(columns=names)
+    steps = (
+        in_order_of_importance(tables)
+        .query("kind == 'baseline' and metric != 'BLEU'")
+        .rename(columns=names)
+    )
     steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"], decided=1.0)
     models = tables.tasks()
     whole = models[models["kind"] == "baseline"].groupby("corpus")["encoder_heads"].max()
-    names = dict(zip(with_ends("difference"), with_ends("delta"), strict=True)) | {"encoder_heads": "heads"}
+    names = dict(zip(with_ends("difference"), with_ends("delta"), strict=True)) | {
+        "encoder_heads": "heads"
+    }
     gates = models[models["kind"] == "pruned"].rename(columns=names)
     decided = is_decided(gates).astype(float)
     gates = gates.assign(method="gates", total=gates["corpus"].map(whole), decided=decided).rename(
         columns={"corpus": "task"}
     )
     keys, values = ["task", "method", "lam", "target_heads", "total"], ["bleu", "delta", "decided"]
-    # Importance removes the same numbers of heads from every seed; with gates, seeds of a target may keep different ones.
+    # Importance removes the same numbers of heads from every seed; with gates, seeds of a target
+    # may keep different ones.
     measured = [(steps, values, [*keys, "heads"]), (gates, [*values, "heads"], keys)]
-    points = [sweep.over_seeds(*each, sort=False, p_values="delta") for each in measured if len(each[0])]
-    points = stack([each.assign(share=each["heads"] / each["total"]) for each in points], PRUNING_COLUMNS)
+    points = [
+        sweep.over_seeds(*each, sort=False, p_values="delta") for each in measured if len(each[0])
+    ]
+    points = stack(
+        [each.assign(share=each["heads"] / each["total"]) for each in points], PRUNING_COLUMNS
+    )
     return points.assign(metric=score_name(models))
 
 
 def pruning_draw(points: pd.DataFrame) -> Figure:
-    """Figure: the score of each task against the share of BERT's heads that is left, by the methods of both papers.
+    """Figure: the score of each task against the share of BERT's heads that is left, by the methods
+    of both papers.
 
-    Left, heads removed in order of importance without training (Michel et al. 2019, figure 3); right, heads removed by
-    gates during fine-tuning (Voita et al. 2019). Bars are 95% bootstrap intervals of the score over sentences, or the
-    range over seeds. A hollow marker differs from the whole model at p < 0.05; a grey square has undecided gates. The
-    dotted line is the share of heads without which the paper's BERT loses nothing.
+    Left, heads removed in order of importance without training (Michel et al. 2019, figure 3);
+    right, heads removed by gates during fine-tuning (Voita et al. 2019). Bars are 95% bootstrap
+    intervals of the score over sentences, or the range over seeds. A hollow marker differs from the
+    whole model at p < 0.05; a grey square has undecided gates. The dotted line is the share of
+    heads without which the paper's BERT loses nothing.
     """
     drawn, _, panels = style.panels(2, across=2, height=2.9, sharey=True)
     tasks = style.by(points, "task")
@@ -126,21 +156,28 @@ def pruning_draw(points: pd.DataFrame) -> Figure:
 
 
 def speed_numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
-    """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned model."""
+    """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned
+    model."""
     rows = joined(speed, MEASURED)
     return rows.assign(reported=rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna()))
 
 
 def speed_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table of the speed of BERT with and without half of its heads, by sentences per batch (Michel et al. 2019, table
-    4).
+    """Table of the speed of BERT with and without half of its heads, by sentences per batch
+    (Michel et al. 2019, table 4).
     """
     lines = []
     for (task, sentences), same in rows.groupby(["task", "sentences"], sort=False):
         whole, part = same[same["gain"].isna()].iloc[0], same[same["gain"].notna()].iloc[0]
         line = {"task": task, "sentences per batch": str(sentences)}
-        line |= {f"all {heads_text(whole['heads'])}": _range(whole), heads_text(part["heads"]): _range(part)}
-        line["gain"] = f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]"
+        line |= {
+            f"all {heads_text(whole['heads'])}": _range(whole),
+            heads_text(part["heads"]): _range(part),
+        }
+        line["gain"] = (
+            f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, "
+            f"{_percent(part['gain_high'])}]"
+        )
         line["paper"] = "" if pd.isna(part["reported"]) else _percent(part["reported"])
         lines.append(line)
     return pd.DataFrame(lines)

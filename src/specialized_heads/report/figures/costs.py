@@ -8,27 +8,59 @@ from specialized_heads.experiment.names import CONTROLS
 from specialized_heads.report import paper, style, sweep
 from specialized_heads.report.data import TOTALS, Tables, stack, with_ends
 
-FIGURE7_COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", *with_ends("heads", "share", "bleu", "difference")]
-FIGURE7_COLUMNS += ["difference_lowest", "difference_highest", "p_value", "decided", "reference", "sentences"]
+FIGURE7_COLUMNS = [
+    "corpus",
+    "kind",
+    "lam",
+    "target_heads",
+    "seeds",
+    *with_ends("heads", "share", "bleu", "difference"),
+]
+FIGURE7_COLUMNS += [
+    "difference_lowest",
+    "difference_highest",
+    "p_value",
+    "decided",
+    "reference",
+    "sentences",
+]
 TABLE2_CAPTION = (
-    "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test BLEU with 95% "
-    "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the same seed (paired "
+    "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test "
+    "BLEU with 95% "
+    "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the "
+    "same seed (paired "
     "bootstrap); tok.: BLEU of lower-case Moses tokens, closer to the paper's"
 )
 SEVERAL = (
-    "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 if "
+    "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, "
+    "or 1 if "
     "some seeds gain and others lose"
 )
 SCORES = [*with_ends("bleu"), "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
-SHOWN = {"": ("BLEU", "tok.", "p"), "scratch_": ("BLEU from scratch", "tok. (scratch)", "p (scratch)")}
+SHOWN = {
+    "": ("BLEU", "tok.", "p"),
+    "scratch_": ("BLEU from scratch", "tok. (scratch)", "p (scratch)"),
+}
 SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
-TABLE2_COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
+TABLE2_COLUMNS = [
+    "corpus",
+    "kind",
+    *KEYS,
+    *TOTALS,
+    "sentences",
+    "updates",
+    *SCORES,
+    *SCRATCH.values(),
+]
 KINDS = ["baseline", "pruned", *CONTROLS]
 CONTROLS_CAPTION = (
-    "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
-    "updates of training, or of fine-tuning alone if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
-    "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
+    "Pruned models and their controls: heads left in encoder self-attention, decoder "
+    "self-attention and cross-attention; "
+    "updates of training, or of fine-tuning alone if the baseline was pruned; test BLEU with 95% "
+    "bootstrap interval, or "
+    "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired "
+    "bootstrap), the largest over "
     "seeds, or 1 if some seeds gain and others lose."
 )
 CONTROLS_COLUMNS = ["corpus", "scope", "lam", "target_heads", "kind", "seeds", *TOTALS]
@@ -42,41 +74,58 @@ def figure7_numbers(tables: Tables) -> pd.DataFrame:
     """
     corpora = style.by(tables.pruned(), "corpus")
     points = stack(
-        [sweep.costs(scores, scope="encoder").assign(corpus=title) for title, scores in corpora.items()],
+        [
+            sweep.costs(scores, scope="encoder").assign(corpus=title)
+            for title, scores in corpora.items()
+        ],
         FIGURE7_COLUMNS,
     )
     reported = pd.DataFrame(paper.FIGURE7).assign(kind="reported", reference="baseline")
-    reported = reported.assign(share=reported["heads"] / paper.HEADS_PER_TYPE, difference=-reported["loss"])
+    reported = reported.assign(
+        share=reported["heads"] / paper.HEADS_PER_TYPE, difference=-reported["loss"]
+    )
     return stack([points, reported], FIGURE7_COLUMNS) if len(points) else points
 
 
 def figure7_draw(points: pd.DataFrame) -> Figure:
     """Figure 7: what it costs in BLEU to leave fewer encoder heads (section 6.2.1).
 
-    The difference in BLEU from the reference: the baseline, or the model trained for as long with λ 0 if that one
-    differs from it. Bars are 95% intervals of the paired bootstrap; with several seeds, the mean of theirs, as in the
-    claims, with the lowest and the highest seed beside it. The paper's two results are beside ours. A hollow marker
-    differs from the reference at p < 0.05, for every seed and in the same direction. A grey square has undecided gates,
-    and does not count in the claims.
+    The difference in BLEU from the reference: the baseline, or the model trained for as long with λ
+    0 if that one differs from it. Bars are 95% intervals of the paired bootstrap; with several
+    seeds, the mean of theirs, as in the claims, with the lowest and the highest seed beside it. The
+    paper's two results are beside ours. A hollow marker differs from the reference at p < 0.05, for
+    every seed and in the same direction. A grey square has undecided gates, and does not count in
+    the claims.
     """
     corpora = style.by(points, "corpus")
-    drawn = Figure(figsize=(style.DOUBLE, 2.6 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
+    drawn = Figure(
+        figsize=(style.DOUBLE, 2.6 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained"
+    )
     axes = drawn.add_subplot()
     handles = []
     for number, (corpus, rows) in enumerate(corpora.items()):
         if corpus in paper.MARKERS:
             point = {"color": style.PAPER_COLOUR, "marker": paper.MARKERS[corpus], "markersize": 6}
-            handles += axes.plot(rows["share"], rows["difference"], zorder=4, label=corpus, linestyle="none", **point)
+            handles += axes.plot(
+                rows["share"], rows["difference"], zorder=4, label=corpus, linestyle="none", **point
+            )
             continue
         look = style.series(number)
         for series, line in sweep.split(rows, look):
-            # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
+            # Where two models have equally many heads, the line comes from the stronger penalty: x
+            # falls as λ rises.
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line)
         for control in rows[rows["lam"] == 0].itertuples():
             place = {"xytext": (-5, 5 + 8 * number), "textcoords": "offset points", "ha": "right"}
-            axes.annotate("λ 0", (control.share, control.difference), size=6.5, color=look.colour, **place)
-        sizes = f"n = {rows['sentences'].iloc[0]:,.0f}" + sweep.seeds_note(rows, text=", mean of {} seeds")
-        handles.append(style.key(look, f"{corpus}, {sizes}; reference: {sweep.reference_text(rows)}"))
+            axes.annotate(
+                "λ 0", (control.share, control.difference), size=6.5, color=look.colour, **place
+            )
+        sizes = f"n = {rows['sentences'].iloc[0]:,.0f}" + sweep.seeds_note(
+            rows, text=", mean of {} seeds"
+        )
+        handles.append(
+            style.key(look, f"{corpus}, {sizes}; reference: {sweep.reference_text(rows)}")
+        )
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
     axes.axhline(0, **style.REFERENCE)
@@ -94,7 +143,8 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
 
 
 def table2_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per baseline and pruned model of each corpus, with its twin from scratch under `scratch_`, then the paper's."""
+    """One row per baseline and pruned model of each corpus, with its twin from scratch under
+    `scratch_`, then the paper's."""
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
@@ -105,7 +155,10 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
         models = [baselines, pruned.merge(twins, on=KEYS, how="left")]
         frames += [frame.assign(corpus=title) for frame in models if len(frame)]
     frames += [_reported(corpus, bleu) for corpus, bleu in paper.BASELINE_BLEU.items()]
-    rows = pd.concat([frame.reindex(columns=TABLE2_COLUMNS).astype(object) for frame in frames], ignore_index=True)
+    rows = pd.concat(
+        [frame.reindex(columns=TABLE2_COLUMNS).astype(object) for frame in frames],
+        ignore_index=True,
+    )
     whole = ["seed", *TOTALS, "sentences", "updates", "scratch_updates"]
     types = dict.fromkeys(("corpus", "kind", "scope"), object) | dict.fromkeys(whole, "Int64")
     return rows.astype(dict.fromkeys(TABLE2_COLUMNS, float) | types)
@@ -114,21 +167,25 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
 def _reported(corpus: str, bleu: float) -> pd.DataFrame:
     rows = [["baseline", "", *[paper.HEADS_PER_TYPE] * 3, bleu, None]]
     rows += [["pruned", "all", *row[1:]] for row in paper.TABLE2 if row.corpus == corpus]
-    return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(corpus=corpus)
+    return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(
+        corpus=corpus
+    )
 
 
 def table2_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table 2: heads left per attention type, BLEU after pruning, and BLEU of the same configuration trained from
-    scratch.
+    """Table 2: heads left per attention type, BLEU after pruning, and BLEU of the same
+    configuration trained from scratch.
 
-    One row per target, a λ or a number of heads (section 6.3.1): for scope `all`, and also for scope `encoder` where
-    its configurations were trained from scratch. The seeds of a model share a row of the table, but have one row each
-    in the CSV. The paper's rows follow ours.
+    One row per target, a λ or a number of heads (section 6.3.1): for scope `all`, and also for
+    scope `encoder` where its configurations were trained from scratch. The seeds of a model share a
+    row of the table, but have one row each in the CSV. The paper's rows follow ours.
     """
     # The paper's models have no target to tell them apart: each is a row.
     reported = rows["seed"].isna()
     keys = ["corpus", "kind", "scope", "lam", "target_heads", reported.cumsum().where(reported, 0)]
-    cells = pd.DataFrame([_table2_row(same) for _, same in rows.groupby(keys, dropna=False, sort=False)])
+    cells = pd.DataFrame(
+        [_table2_row(same) for _, same in rows.groupby(keys, dropna=False, sort=False)]
+    )
     if cells["seeds"].isin(["", "1"]).all():
         cells = cells.drop(columns="seeds")
     return cells.drop(columns="scope") if rows["scope"].replace("", pd.NA).nunique() < 2 else cells
@@ -139,7 +196,11 @@ def _table2_row(same: pd.DataFrame) -> dict[str, str]:
     first = same.iloc[0]
     ours = pd.notna(first["seed"])
     digits = 1 if ours or first["kind"] == "baseline" else 2  # as in the paper
-    target = sweep.target(first["lam"], first["target_heads"]) if ours and first["kind"] == "pruned" else ""
+    target = (
+        sweep.target(first["lam"], first["target_heads"])
+        if ours and first["kind"] == "pruned"
+        else ""
+    )
     line = {
         "corpus": first["corpus"],
         "n": f"{first['sentences']:,}" if ours else "",
@@ -165,9 +226,15 @@ def table2_caption(rows: pd.DataFrame) -> str:
     if ours["seed"].nunique() > 1:
         parts.append(SEVERAL)
     for corpus, same in ours.groupby("corpus", sort=False):
-        updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
+        updates, full = (
+            same["scratch_updates"].min(),
+            same.loc[same["kind"] == "baseline", "updates"].min(),
+        )
         if pd.notna(updates) and updates < full:
-            unequal = f"{updates:,} updates against {full:,} of the baseline, so the comparison is not equal"
+            unequal = (
+                f"{updates:,} updates against {full:,} of the baseline, so the comparison is "
+                f"not equal"
+            )
             parts.append(f"{corpus} from scratch: {unequal}")
     if (ours["kind"] == "baseline").all():
         parts.append(sweep.NO_PRUNED)
@@ -175,24 +242,40 @@ def table2_caption(rows: pd.DataFrame) -> str:
 
 
 def controls_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per model: baselines, then target by target in the order of `KINDS`; heads and BLEU are means over seeds."""
+    """One row per model: baselines, then target by target in the order of `KINDS`; heads and BLEU
+    are means over seeds."""
     models = tables.pruned()
     corpora = list(models["corpus"].unique())
     models = models[models["kind"].isin(KINDS)]
-    places = {"corpus_place": models["corpus"].map(corpora.index), "place": models["kind"].map(KINDS.index)}
+    places = {
+        "corpus_place": models["corpus"].map(corpora.index),
+        "place": models["kind"].map(KINDS.index),
+    }
     models = models.assign(**places, scope=models["scope"].mask(models["kind"] == "baseline", ""))
-    order = {"corpus_place": True, "scope": True, **sweep.WEAKEST_FIRST, "place": True, "seed": True}
-    keys, same = ["corpus", "scope", "lam", "target_heads", "kind"], {"p_values": "difference", "first": ["updates"]}
-    return sweep.over_seeds(sweep.in_order(models, order), ["bleu", *TOTALS], keys, sort=False, **same)
+    order = {
+        "corpus_place": True,
+        "scope": True,
+        **sweep.WEAKEST_FIRST,
+        "place": True,
+        "seed": True,
+    }
+    keys, same = (
+        ["corpus", "scope", "lam", "target_heads", "kind"],
+        {"p_values": "difference", "first": ["updates"]},
+    )
+    return sweep.over_seeds(
+        sweep.in_order(models, order), ["bleu", *TOTALS], keys, sort=False, **same
+    )
 
 
 def controls_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Controls of pruning: each pruned model beside the models trained from scratch (section 6, footnote 8).
+    """Controls of pruning: each pruned model beside the models trained from scratch (section 6,
+    footnote 8).
 
-    scratch: the same heads per layer, from random initialisation. count: as many heads of each type, spread evenly over
-    the layers, from random initialisation. regularised: the pruning objective from random initialisation, whose gates
-    may leave another number of heads. continued, continued_count, continued_regularised: these three, trained on with the
-    schedule of pruning.
+    scratch: the same heads per layer, from random initialisation. count: as many heads of each
+    type, spread evenly over the layers, from random initialisation. regularised: the pruning
+    objective from random initialisation, whose gates may leave another number of heads. continued,
+    continued_count, continued_regularised: these three, trained on with the schedule of pruning.
     """
     lines = [
         {
@@ -202,7 +285,9 @@ def controls_shown(rows: pd.DataFrame) -> pd.DataFrame:
             "model": row.kind,
             "enc/dec/cross": sweep.heads_text(row._asdict()),
             "updates": f"{row.updates:,}",
-            "BLEU": sweep.value_text(row.bleu, sd=row.bleu_sd, low=row.bleu_low, high=row.bleu_high),
+            "BLEU": sweep.value_text(
+                row.bleu, sd=row.bleu_sd, low=row.bleu_low, high=row.bleu_high
+            ),
             "n": str(row.seeds),
             "p": sweep.p_text(row.p_value),
         }

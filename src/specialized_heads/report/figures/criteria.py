@@ -1,9 +1,12 @@
-"""Criteria compared: BLEU against the number of heads that each one keeps, without and with fine-tuning.
+"""Criteria compared: BLEU against the number of heads that each one keeps, without and with
+fine-tuning.
 
-On the left, the baseline without the heads that a criterion rejects; on the right, the same after as many updates as pruning with
-gates takes. For comparison, the figure also shows the models that gates pruned to the same numbers of heads: they had as many
-updates, but most of them while the gates were closing. The random choice is the median of several draws by development loss; the
-numbers have the share of these draws with a smaller loss than a criterion's, and its BLEU minus that of the heads of the gates.
+On the left, the baseline without the heads that a criterion rejects; on the right, the same after
+as many updates as pruning with gates takes. For comparison, the figure also shows the models that
+gates pruned to the same numbers of heads: they had as many updates, but most of them while the
+gates were closing. The random choice is the median of several draws by development loss; the
+numbers have the share of these draws with a smaller loss than a criterion's, and its BLEU minus
+that of the heads of the gates.
 """
 
 from itertools import product
@@ -19,42 +22,80 @@ from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.evidence import MODEL
 from specialized_heads.report.data import Tables, stack, with_ends
 
-LABELS = {"gates": "heads that gates keep", "random": "random, median of the draws", "pruned": "pruned by gates"}
+LABELS = {
+    "gates": "heads that gates keep",
+    "random": "random, median of the draws",
+    "pruned": "pruned by gates",
+}
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 GATES = "counterpart_difference"  # from the heads that gates keep, without or with fine-tuning
-COLUMNS = ["corpus", "scope", "finetuned", "criterion", "heads", "seeds", *with_ends("bleu"), "bleu_sd"]
-COLUMNS += [*with_ends("difference"), "p_value", *with_ends(GATES), "better_draws", "updates", "sentences"]
+COLUMNS = [
+    "corpus",
+    "scope",
+    "finetuned",
+    "criterion",
+    "heads",
+    "seeds",
+    *with_ends("bleu"),
+    "bleu_sd",
+]
+COLUMNS += [
+    *with_ends("difference"),
+    "p_value",
+    *with_ends(GATES),
+    "better_draws",
+    "updates",
+    "sentences",
+]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
     """The points of each corpus with cut models, one row each (`sweep.over_seeds`).
 
-    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope, the mean over seeds; difference:
-    from the baseline of the same seed; counterpart_difference: from the heads that gates keep; better_draws: share of the random
-    draws of the same seed and target with a smaller development loss.
+    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope, the
+    mean over seeds; difference: from the baseline of the same seed; counterpart_difference: from
+    the heads that gates keep; better_draws: share of the random draws of the same seed and target
+    with a smaller development loss.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         pruned = (scores["kind"] == "pruned") & (scores["lam"] != 0)
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
-            pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
-        names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
-        models = scores.assign(criterion=names, finetuned=scores["kind"].isin(["pruned", "finetuned"]))
+            # the gates' own heads were not fine-tuned, so there is nothing to compare with
+            pruned &= False
+        names = (
+            scores["criterion"]
+            .mask(scores["kind"] == "baseline", "baseline")
+            .mask(pruned, "pruned")
+        )
+        models = scores.assign(
+            criterion=names, finetuned=scores["kind"].isin(["pruned", "finetuned"])
+        )
         models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
         models = models.assign(better_draws=_better_draws(models))
         # Of a pruned model, it is the difference from λ 0; older tables have none.
         beside = models.reindex(columns=with_ends(GATES)).astype(float)
         models[with_ends(GATES)] = beside.where(models["kind"].isin(["cut", "finetuned"]))
-        for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
-            totals = [f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
+        for scope in (
+            name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])
+        ):
+            totals = [
+                f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)
+            ]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows[rows["seed"].isin(rows.loc[rows["kind"] == "cut", "seed"])]
-            rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
+            rows = rows.assign(
+                heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index)
+            )
             keys = ["lam", "target_heads", "place", "criterion", "finetuned"]
             same = {"p_values": "difference", "first": ["updates", "sentences"]}
-            points = sweep.over_seeds(rows, ["heads", "bleu", "difference", GATES, "better_draws"], keys, **same)
-            ends = [sweep.mean_interval(same, GATES) for _, same in rows.groupby(keys, dropna=False)]
+            points = sweep.over_seeds(
+                rows, ["heads", "bleu", "difference", GATES, "better_draws"], keys, **same
+            )
+            ends = [
+                sweep.mean_interval(same, GATES) for _, same in rows.groupby(keys, dropna=False)
+            ]
             points[[f"{GATES}_low", f"{GATES}_high"]] = np.array(ends)
             points = sweep.in_order(points, {"heads": False, "place": True, "finetuned": True})
             frames.append(points.assign(corpus=title, scope=scope))
@@ -62,11 +103,19 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def _better_draws(models: pd.DataFrame) -> pd.Series:
-    """The share of the random draws of a cut model's seed and target that have a smaller development loss."""
+    """The share of the random draws of a cut model's seed and target that have a smaller
+    development loss."""
     shares = pd.Series(nan, index=models.index)
     if "random_dev_losses" in models:  # not in older tables
-        drawn = models.loc[(models["kind"] == "cut") & (models["criterion"] == "random"), [*MODEL, "random_dev_losses"]]
-        losses = models[MODEL].merge(drawn, on=MODEL, how="left")["random_dev_losses"].set_axis(models.index)
+        drawn = models.loc[
+            (models["kind"] == "cut") & (models["criterion"] == "random"),
+            [*MODEL, "random_dev_losses"],
+        ]
+        losses = (
+            models[MODEL]
+            .merge(drawn, on=MODEL, how="left")["random_dev_losses"]
+            .set_axis(models.index)
+        )
         for place in models.index[(models["kind"] == "cut") & losses.notna()]:
             shares[place] = np.mean(np.asarray(losses[place]) < models.loc[place, "dev_loss"])
     return shares
@@ -77,8 +126,12 @@ def draw(points: pd.DataFrame) -> Figure:
     rows = points.groupby(["corpus", "scope"], sort=False)
     stages = (False, True) if points["finetuned"].any() else (False,)
     shared = dict.fromkeys(("sharex", "sharey"), "row") if len(stages) == 2 else {}
-    drawn, _, panels = style.panels(rows.ngroups * len(stages), across=2, height=2.1, more_height=0.5, **shared)
-    for axes, (((corpus, scope), same), finetuned) in zip(panels, product(rows, stages), strict=True):
+    drawn, _, panels = style.panels(
+        rows.ngroups * len(stages), across=2, height=2.1, more_height=0.5, **shared
+    )
+    for axes, (((corpus, scope), same), finetuned) in zip(
+        panels, product(rows, stages), strict=True
+    ):
         baseline = same[same["criterion"] == "baseline"].squeeze()
         models = same[(same["finetuned"] == finetuned) & (same["criterion"] != "baseline")]
         axes.axhline(baseline["bleu"], **style.REFERENCE)
@@ -86,8 +139,16 @@ def draw(points: pd.DataFrame) -> Figure:
             series, look = series.sort_values("heads"), style.CRITERIA[criterion]
             if series["seeds"].max() > 1:
                 band = series["bleu_low"], series["bleu_high"]
-                axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
-            axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
+                axes.fill_between(
+                    series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0
+                )
+            axes.plot(
+                series["heads"],
+                series["bleu"],
+                color=look.colour,
+                marker=look.marker,
+                linestyle=look.line,
+            )
             sweep.hollow(axes, series, x="heads", y="bleu", look=look)
         axes.grid(axis="y")
         axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']:.0f}")

@@ -10,18 +10,39 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from specialized_heads.heads.functions import BY_NAME, FUNCTIONS, OF_TOKENS, POSITIONAL, SYNTACTIC, Function
+from specialized_heads.heads.functions import (
+    BY_NAME,
+    FUNCTIONS,
+    OF_TOKENS,
+    POSITIONAL,
+    SYNTACTIC,
+    Function,
+)
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style, sweep
 from specialized_heads.report.data import Tables, parted
 
 LABELS_CAPTION = (
-    "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
-    "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset, for a single seed with "
-    "its 95% interval and its relation; best share of argmaxes at the least frequent token; number of heads with each label "
-    "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: lowest to highest."
+    "Functions of the baseline's encoder heads: development loss (nats per token); best share of "
+    "argmaxes at each "
+    "neighbour, among the queries that have that neighbour; largest margin over the best fixed "
+    "offset, for a single seed with "
+    "its 95% interval and its relation; best share of argmaxes at the least frequent token; number "
+    "of heads with each label "
+    "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: "
+    "lowest to highest."
 )
-EMERGENCE_COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head", "threshold"]
+EMERGENCE_COLUMNS = [
+    "corpus",
+    "seed",
+    "update",
+    "measure",
+    "name",
+    "value",
+    "layer",
+    "head",
+    "threshold",
+]
 # Columns of the table of heads.
 SHARES = {"share_-1": "previous token", "share_+0": "same token", "share_+1": "next token"}
 BACKWARDS = "dependent → head"
@@ -35,8 +56,10 @@ THRESHOLDS = {function.name: function.threshold for function in OF_TOKENS}
 THRESHOLDS |= {"neighbours": BY_NAME[POSITIONAL].threshold}
 HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the last one
 HALFWAY_CAPTION = (
-    "The update of the baseline's training at which each curve of figure emergence passes, for good, the midpoint between its "
-    "values at the first checkpoint and in the finished model (geometric mean over seeds). A development loss that was not "
+    "The update of the baseline's training at which each curve of figure emergence passes, for "
+    "good, the midpoint between its "
+    "values at the first checkpoint and in the finished model (geometric mean over seeds). A "
+    "development loss that was not "
     "measured at the first checkpoint is left out."
 )
 HALFWAY_COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
@@ -45,9 +68,10 @@ HALFWAY_COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"
 def labels_numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline.
 
-    heads: of the encoder; labelled: those with a function; uncertain: those of them whose interval includes zero;
-    `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation; `<function>_heads`:
-    heads with this label.
+    heads: of the encoder; labelled: those with a function; uncertain: those of them whose interval
+    includes zero;
+    `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and
+    relation; `<function>_heads`: heads with this label.
     """
     rows = []
     baselines = tables.translation().query("kind == 'baseline'")
@@ -64,7 +88,9 @@ def labels_numbers(tables: Tables) -> pd.DataFrame:
         if len(margins):  # none without encoder heads or without arcs
             head, column = margins.idxmax()
             row["relation"] = column.removesuffix("_margin")
-            row |= {f"margin{end}": encoder.at[head, f"{column}{end}"] for end in ("", "_low", "_high")}
+            row |= {
+                f"margin{end}": encoder.at[head, f"{column}{end}"] for end in ("", "_low", "_high")
+            }
         labels = [name for names in encoder["functions"] for name in names]
         row |= {function.score: encoder[function.score].max() for function in OF_TOKENS}
         row |= {_column(function): labels.count(function.name) for function in FUNCTIONS}
@@ -76,9 +102,9 @@ def labels_numbers(tables: Tables) -> pd.DataFrame:
 def labels_shown(rows: pd.DataFrame) -> pd.DataFrame:
     """Table: functions of the baseline's encoder heads, one row per corpus.
 
-    The table gives, for each function, the score of the best head and the number of heads with the label. Corpora can
-    be the same text trained by different recipes (config/studies/recipes.yaml), which makes this the table that
-    compares them.
+    The table gives, for each function, the score of the best head and the number of heads with the
+    label. Corpora can be the same text trained by different recipes (config/studies/recipes.yaml),
+    which makes this the table that compares them.
     """
     lines = []
     for corpus, seeds in rows.groupby("corpus", sort=False):
@@ -96,7 +122,11 @@ def labels_shown(rows: pd.DataFrame) -> pd.DataFrame:
             line[function.measure] = sweep.between(seeds[function.score], "{:.2f}")
         for function in FUNCTIONS:
             untested = function.score in seeds and seeds[function.score].isna().all()
-            count = "–" if untested else sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            count = (
+                "–"
+                if untested
+                else sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            )
             line[f"{function.name} heads"] = count
         lines.append(line)
     return pd.DataFrame(lines)
@@ -107,11 +137,15 @@ def labels_notes(rows: pd.DataFrame) -> list[str]:
     lines = []
     for row in rows.itertuples():
         have = "has" if row.labelled == 1 else "have"
-        line = f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads {have} a function"
+        line = (
+            f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads {have} "
+            f"a function"
+        )
         if row.uncertain:
             line += f", {row.uncertain} of them with a margin whose interval includes zero"
         if not row.labelled:
-            few = f"{row.updates:,} updates of training are few, or " if row.updates else ""  # 0: imported
+            # 0: imported
+            few = f"{row.updates:,} updates of training are few, or " if row.updates else ""
             line += f"; most likely {few}the model is small"
         lines.append(f"{line}.")
     return lines
@@ -119,11 +153,13 @@ def labels_notes(rows: pd.DataFrame) -> list[str]:
 
 def _column(function: Function) -> str:
     """The column with the number of heads that have a function."""
-    return f"{function.name.replace(' ', '_')}_heads"  # not the name alone, which may be that of its score
+    # not the name alone, which may be that of its score
+    return f"{function.name.replace(' ', '_')}_heads"
 
 
 def emergence_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head that it is of, if any.
+    """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head
+    that it is of, if any.
 
     threshold: the share or margin that makes a function.
     """
@@ -131,18 +167,37 @@ def emergence_numbers(tables: Tables) -> pd.DataFrame:
     followed = tables.heads.loc[tables.heads["kind"] == "checkpoint", "corpus"].unique()
     logs = tables.logs[(tables.logs["kind"] == "baseline") & tables.logs["corpus"].isin(followed)]
     for point in logs.dropna(subset="dev_loss").itertuples():
-        rows.append([point.corpus, point.seed, point.update, "loss", "", point.dev_loss, None, None, None])
+        rows.append(
+            [point.corpus, point.seed, point.update, "loss", "", point.dev_loss, None, None, None]
+        )
     ends = logs.groupby(["corpus", "seed"])["update"].max()
-    heads = tables.heads[tables.heads["kind"].isin(["checkpoint", "baseline"]) & tables.heads["corpus"].isin(followed)]
+    heads = tables.heads[
+        tables.heads["kind"].isin(["checkpoint", "baseline"])
+        & tables.heads["corpus"].isin(followed)
+    ]
     margins = tables.relations.groupby("corpus")["syntactic_margin"].first()
-    for (corpus, seed, update), same in heads.groupby(["corpus", "seed", "update"], sort=False, dropna=False):
+    for (corpus, seed, update), same in heads.groupby(
+        ["corpus", "seed", "update"], sort=False, dropna=False
+    ):
         encoder = same[same["type"] == "encoder"]
         update = ends[corpus, seed] if pd.isna(update) else update
         for measure, name, values in curves(encoder):
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
                 threshold = margins[corpus] if measure == SYNTACTIC else THRESHOLDS.get(measure)
-                rows.append([corpus, seed, update, measure, name, values.max(), best["layer"], best["head"], threshold])
+                rows.append(
+                    [
+                        corpus,
+                        seed,
+                        update,
+                        measure,
+                        name,
+                        values.max(),
+                        best["layer"],
+                        best["head"],
+                        threshold,
+                    ]
+                )
     return pd.DataFrame(rows, columns=EMERGENCE_COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
 
@@ -155,11 +210,16 @@ def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
     for function in OF_TOKENS:
         yield function.name, function.name, encoder[function.score]
     for layer, heads in encoder.groupby("layer"):
-        yield "relevance", f"layer {layer}", encoder["relevance"].where(encoder.index.isin(heads.index))
+        yield (
+            "relevance",
+            f"layer {layer}",
+            encoder["relevance"].where(encoder.index.isin(heads.index)),
+        )
 
 
 def relation_name(column: str) -> str:
-    """`nsubj_head_to_dependent` as the figure shows it: the relation, and which end looks at which."""
+    """`nsubj_head_to_dependent` as the figure shows it: the relation, and which end looks at
+    which."""
     relation, direction = parted(column)
     return f"{relation}, {'head → dependent' if direction == DIRECTIONS[0] else BACKWARDS}"
 
@@ -167,11 +227,11 @@ def relation_name(column: str) -> str:
 def emergence_draw(points: pd.DataFrame) -> Figure:
     """When during training the heads of the baseline acquire their functions.
 
-    Each panel follows one kind of evidence over the baseline's training: the development loss, and for each function
-    the best encoder head at that moment, which need not be the same head throughout. Neighbours are the previous, the
-    same and the next token (section 5.1), syntactic margins are accuracies above the best fixed offset (5.2), rare
-    words the share of argmaxes on the least frequent token (5.3), relevance that of the most relevant head of each
-    layer (4).
+    Each panel follows one kind of evidence over the baseline's training: the development loss, and
+    for each function the best encoder head at that moment, which need not be the same head
+    throughout. Neighbours are the previous, the same and the next token (section 5.1), syntactic
+    margins are accuracies above the best fixed offset (5.2), rare words the share of argmaxes on
+    the least frequent token (5.3), relevance that of the most relevant head of each layer (4).
     """
     corpora = style.by(points, "corpus")
     first, last = points["update"].min(), points["update"].max()
@@ -185,26 +245,37 @@ def emergence_draw(points: pd.DataFrame) -> Figure:
         looks = _looks(points.loc[points["measure"] == measure, "name"].unique())
         for axes, own in zip(column, corpora.values(), strict=True):
             _panel(axes, own[own["measure"] == measure], looks)
-        column[0].set_title(style.wrap(title, inches=style.DOUBLE / len(PANELS) - 0.25, size=7), size=7)
+        column[0].set_title(
+            style.wrap(title, inches=style.DOUBLE / len(PANELS) - 0.25, size=7), size=7
+        )
         column[-1].set_xlabel("update")
         column[-1].set_xticks(ticks)
         column[-1].xaxis.set_major_formatter("{x:,.0f}")
         column[-1].xaxis.set_minor_formatter(NullFormatter())
         if len(looks) > 1:
-            handles = [Line2D([], [], label=name.replace("dependent", "dep."), **look) for name, look in looks.items()]
+            handles = [
+                Line2D([], [], label=name.replace("dependent", "dep."), **look)
+                for name, look in looks.items()
+            ]
             place = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.28)}
             column[-1].legend(handles=handles, fontsize=6, handlelength=2.6, **place)
     return figure
 
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, object]]:
-    """How each curve of a panel is drawn; both directions of a relation have its colour, one of them dashes."""
+    """How each curve of a panel is drawn; both directions of a relation have its colour, one of
+    them dashes."""
     relations = list(dict.fromkeys(name.partition(",")[0] for name in names))
     looks = {}
     for name in names:
         look = style.series(relations.index(name.partition(",")[0]))
         line = "--" if name.endswith(BACKWARDS) else "-"
-        looks[name] = {"color": look.colour, "marker": look.marker, "markersize": 2, "linestyle": line}
+        looks[name] = {
+            "color": look.colour,
+            "marker": look.marker,
+            "markersize": 2,
+            "linestyle": line,
+        }
     return looks
 
 
@@ -213,7 +284,14 @@ def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]
         by_update, look = curve.groupby("update")["value"], looks[name]
         mean = by_update.mean()
         axes.plot(mean.index, mean, **look)
-        axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(
+            mean.index,
+            by_update.min(),
+            by_update.max(),
+            color=look["color"],
+            alpha=0.2,
+            linewidth=0,
+        )
     for threshold in points["threshold"].dropna().unique():
         axes.axhline(threshold, **style.PAPER_LINE)
     axes.set_xscale("log")
@@ -224,8 +302,8 @@ def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]
 def halfway_numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus and curve of the figure, the earliest first.
 
-    first and last: its ends, means over seeds; half: the update by which it has gone half of the way between them, for good;
-    geometric mean over seeds.
+    first and last: its ends, means over seeds; half: the update by which it has gone half of the
+    way between them, for good; geometric mean over seeds.
     """
     points = emergence_numbers(tables)
     first = points[points["measure"] != "loss"].groupby("corpus")["update"].min()  # checkpoint
@@ -243,12 +321,17 @@ def halfway_numbers(tables: Tables) -> pd.DataFrame:
             below = np.flatnonzero(way < way[-1] / 2)
             halves.append(same["update"].to_numpy()[below[-1] + 1 if len(below) else 0])
         if ends:
-            rows.append([*curve, len(ends), *np.mean(ends, axis=0), round(np.exp(np.mean(np.log(halves))))])
-    return pd.DataFrame(rows, columns=HALFWAY_COLUMNS).sort_values(["corpus", "half"], kind="stable", ignore_index=True)
+            rows.append(
+                [*curve, len(ends), *np.mean(ends, axis=0), round(np.exp(np.mean(np.log(halves))))]
+            )
+    return pd.DataFrame(rows, columns=HALFWAY_COLUMNS).sort_values(
+        ["corpus", "half"], kind="stable", ignore_index=True
+    )
 
 
 def halfway_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The order in which the functions of heads emerge in training: when each curve of the figure passes its midpoint."""
+    """The order in which the functions of heads emerge in training: when each curve of the figure
+    passes its midpoint."""
     names = rows["name"].map(lambda name: f": {name}" if name else "")
     table = rows[["corpus"]].assign(curve=rows["measure"].map(PANELS) + names)
     for column in ("first", "last"):

@@ -1,4 +1,5 @@
-"""The heads that pruning leaves (sections 6.2.2 and 6.3.2): their functions (figure 8), types (9) and layers (10)."""
+"""The heads that pruning leaves (sections 6.2.2 and 6.3.2): their functions (figure 8), types (9)
+and layers (10)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,19 +18,49 @@ from specialized_heads.stage import heads_text
 LINE, TALLEST = 0.1, 4.6  # inches: of a line in a cell; of a column, above which cells become lower
 SMALLEST_TEXT = 3.8  # points
 SHOWN = 2  # functions of a head that its cell names
-FIGURE8_COLUMNS = ["corpus", "model", "lam", "target_heads", "seed", "heads", "place", "layer", "head"]
+FIGURE8_COLUMNS = [
+    "corpus",
+    "model",
+    "lam",
+    "target_heads",
+    "seed",
+    "heads",
+    "place",
+    "layer",
+    "head",
+]
 FIGURE8_COLUMNS += ["functions", "names"]
-FIGURE9_COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", "type", *with_ends("pruned", "active")]
+FIGURE9_COLUMNS = [
+    "corpus",
+    "kind",
+    "lam",
+    "target_heads",
+    "seeds",
+    "type",
+    *with_ends("pruned", "active"),
+]
 FIGURE9_COLUMNS += ["heads", *with_ends("share")]
 PANELS = 3  # per row
-ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lose the same share of their heads
-FIGURE10_COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", "type", "layers", *with_ends("pruned"), "active"]
+# the line on which all types lose the same share of their heads
+ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}
+FIGURE10_COLUMNS = [
+    "corpus",
+    "kind",
+    "lam",
+    "target_heads",
+    "seeds",
+    "type",
+    "layers",
+    *with_ends("pruned"),
+    "active",
+]
 FIGURE10_COLUMNS += ["heads", *with_ends("share"), "all_heads"]
 IN_DECODER = ("decoder", "cross")  # figure 10
 
 
 def figure8_numbers(tables: Tables) -> pd.DataFrame:
-    """One row per head of each model; place: in its column, from 1 at the bottom, the same for all heads without a function;
+    """One row per head of each model; place: in its column, from 1 at the bottom, the same for all
+    heads without a function;
     names: of its functions in detail; heads: of the model.
 
     A model without heads has one row.
@@ -40,7 +71,9 @@ def figure8_numbers(tables: Tables) -> pd.DataFrame:
     for model, own in tables.each(corpus, "encoder"):
         heads = encoder_heads(own)
         # Heads with the same first function are neighbours, those that have it alone first.
-        heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
+        heads["key"] = [
+            tuple(map(functions.index, text.split("; "))) for text in heads["functions"]
+        ]
         heads = heads.sort_values(["key", "layer", "head"])
         named = heads["functions"] != "other"
         heads["place"] = named.cumsum().where(named, named.sum() + 1)
@@ -49,19 +82,29 @@ def figure8_numbers(tables: Tables) -> pd.DataFrame:
         shared = {key: model[key] for key in ("corpus", "model", "lam", "target_heads", "seed")}
         column = column.assign(**shared, heads=len(heads), whole=not model["scope"])
         frames.append(column.reindex(columns=[*FIGURE8_COLUMNS, "whole"]))
-    cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
-    return sweep.in_order(cells, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True})[FIGURE8_COLUMNS]
+    cells = pd.concat(frames, ignore_index=True).astype(
+        dict.fromkeys(("place", "layer", "head"), "Int64")
+    )
+    return sweep.in_order(
+        cells, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True}
+    )[FIGURE8_COLUMNS]
 
 
 def _names(head: dict) -> list[str]:
-    """The functions of a head in detail: `position −1`, `nsubj v→s`; relations from the largest margin to the smallest."""
+    """The functions of a head in detail: `position −1`, `nsubj v→s`; relations from the largest
+    margin to the smallest."""
     names = []
     for function in head["functions"].split("; "):
         if function == POSITIONAL:
-            names.append(style.minus(f"position {head['positional_offset']:+.0f}").replace("+0", "0"))
+            names.append(
+                style.minus(f"position {head['positional_offset']:+.0f}").replace("+0", "0")
+            )
         elif function == SYNTACTIC:
             by_margin = sorted(head["relations"], key=lambda name: -head[f"{name}_margin"])
-            names += [f"{relation} {paper.direction_label(relation, end)}" for relation, end in map(parted, by_margin)]
+            names += [
+                f"{relation} {paper.direction_label(relation, end)}"
+                for relation, end in map(parted, by_margin)
+            ]
         else:
             names.append(function)
     return names
@@ -70,13 +113,16 @@ def _names(head: dict) -> list[str]:
 def figure8_draw(cells: pd.DataFrame) -> Figure:
     """Figure 8: functions of the encoder heads that pruning leaves (section 6.2.2).
 
-    One column per model, from the one with the most heads to the one with the fewest. A column stacks its heads by
-    function: positional at the bottom, then syntactic, rare words. A cell has layer-head, as in the unpruned model, and
-    up to two functions of the head ((+1): and one more), relations from the largest margin on. Heads without a function
-    are one block, with their number.
+    One column per model, from the one with the most heads to the one with the fewest. A column
+    stacks its heads by function: positional at the bottom, then syntactic, rare words. A cell has
+    layer-head, as in the unpruned model, and up to two functions of the head ((+1): and one more),
+    relations from the largest margin on. Heads without a function are one block, with their number.
     """
     columns = style.by(cells, "model")
-    texts = {place: _text(heads) for place, heads in cells.dropna(subset="place").groupby(["model", "place"])}
+    texts = {
+        place: _text(heads)
+        for place, heads in cells.dropna(subset="place").groupby(["model", "place"])
+    }
     lines = [text.split("\n") for text in texts.values()]
     most, tall = max([1, *cells["place"].dropna()]), max([1, *map(len, lines)])
     height = min(LINE * tall, TALLEST / most)
@@ -99,12 +145,17 @@ def figure8_draw(cells: pd.DataFrame) -> Figure:
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)
-    axes.set(xlim=(-0.5 - spare, len(columns) - 0.5 + spare), ylim=(0, most), xlabel="encoder heads retained")
+    axes.set(
+        xlim=(-0.5 - spare, len(columns) - 0.5 + spare),
+        ylim=(0, most),
+        xlabel="encoder heads retained",
+    )
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     seed = cells["seed"].iloc[0]
     title = (
-        f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {seed}; all others are one block"
+        f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {seed}; "
+        f"all others are one block"
     )
     axes.set_title(style.wrap(title, inches=style.DOUBLE - 0.5))
     style.function_legend(drawn)
@@ -112,12 +163,15 @@ def figure8_draw(cells: pd.DataFrame) -> Figure:
 
 
 def _text(cell: pd.DataFrame) -> str:
-    """A head's number and functions, on a line each; of the heads without a function, how many they are."""
+    """A head's number and functions, on a line each; of the heads without a function, how many they
+    are."""
     head = cell.iloc[0]
     if head["functions"] == "other":
         return f"{len(cell)}\nother"
     first, more = head["names"].split("; ")[:SHOWN], head["names"].count(";") + 1 - SHOWN
-    return "\n".join([f"{head['layer']}-{head['head']}" + (f" (+{more})" if more > 0 else ""), *first])
+    return "\n".join(
+        [f"{head['layer']}-{head['head']}" + (f" (+{more})" if more > 0 else ""), *first]
+    )
 
 
 def figure9_numbers(tables: Tables) -> pd.DataFrame:
@@ -129,19 +183,25 @@ def figure9_numbers(tables: Tables) -> pd.DataFrame:
 def active_heads(
     tables: Tables, groups: Callable[[pd.DataFrame], Iterable[dict[str, Any]]], columns: list[str]
 ) -> pd.DataFrame:
-    """Points of each corpus that has models pruned with scope `all`: one row per target and group of heads.
+    """Points of each corpus that has models pruned with scope `all`: one row per target and group
+    of heads.
 
-    pruned: heads of all types, of `all_heads`; active: heads of the group, of `heads` before pruning, also as a share; `_low` and
-    `_high`: range over seeds. `groups` gives, for the models of a corpus, the columns of each group: type, layers, heads, active.
+    pruned: heads of all types, of `all_heads`; active: heads of the group, of `heads` before
+    pruning, also as a share; `_low` and `_high`: range over seeds. `groups` gives, for the models
+    of a corpus, the columns of each group: type, layers, heads, active.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         models = sweep.models(scores, scope="all")
         if len(models):
-            rows = pd.concat([models.assign(place=place, **group) for place, group in enumerate(groups(models))])
+            rows = pd.concat(
+                [models.assign(place=place, **group) for place, group in enumerate(groups(models))]
+            )
             rows = rows.assign(share=rows["active"] / rows["heads"])
             keys = [*sweep.TARGET, "place", "type", "layers", "heads", "all_heads"]
-            frames.append(sweep.over_seeds(rows, ["pruned", "active", "share"], keys).assign(corpus=title))
+            frames.append(
+                sweep.over_seeds(rows, ["pruned", "active", "share"], keys).assign(corpus=title)
+            )
     return stack(frames, columns)
 
 
@@ -156,23 +216,36 @@ def _reported() -> pd.DataFrame:
     whole = paper.HEADS_PER_TYPE
     rows = []
     for corpus in (paper.WMT, paper.SUBTITLES):
-        models = [(row.encoder, row.decoder, row.cross) for row in paper.TABLE2 if row.corpus == corpus]
+        models = [
+            (row.encoder, row.decoder, row.cross) for row in paper.TABLE2 if row.corpus == corpus
+        ]
         for active in [(whole, whole, whole), *models]:
-            model = {"corpus": corpus, "kind": "reported", "pruned": 3 * whole - sum(active), "heads": whole}
-            rows += [model | {"type": kind, "active": count} for kind, count in zip(style.TYPES, active, strict=True)]
+            model = {
+                "corpus": corpus,
+                "kind": "reported",
+                "pruned": 3 * whole - sum(active),
+                "heads": whole,
+            }
+            rows += [
+                model | {"type": kind, "active": count}
+                for kind, count in zip(style.TYPES, active, strict=True)
+            ]
     table = pd.DataFrame(rows)
     return table.assign(share=table["active"] / whole)
 
 
 def figure9_draw(points: pd.DataFrame) -> Figure:
-    """Figure 9: which share of the heads of each attention type stays active as more heads are pruned (section 6.3.2).
+    """Figure 9: which share of the heads of each attention type stays active as more heads are
+    pruned (section 6.3.2).
 
-    With scope `all`, encoder and decoder self-attention and cross-attention compete under one penalty. Shares instead
-    of counts compare types of different depth. One panel per corpus, and one for each corpus of the paper, from its
-    table 2.
+    With scope `all`, encoder and decoder self-attention and cross-attention compete under one
+    penalty. Shares instead of counts compare types of different depth. One panel per corpus, and
+    one for each corpus of the paper, from its table 2.
     """
     corpora = style.by(points, "corpus")
-    drawn, grid, panels = style.panels(len(corpora), across=PANELS, height=2.0, more_height=0.3, sharey=True)
+    drawn, grid, panels = style.panels(
+        len(corpora), across=PANELS, height=2.0, more_height=0.3, sharey=True
+    )
     looks = {kind: look for kind, (_, look) in style.TYPES.items()}
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
         heads = rows.groupby("type", sort=False)["heads"].first()
@@ -190,8 +263,11 @@ def figure9_draw(points: pd.DataFrame) -> Figure:
     return drawn
 
 
-def shares(axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.Series], *, total: float) -> None:
-    """Draw the share of active heads of each group, named in `column`, against the number of pruned heads, of `total`."""
+def shares(
+    axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.Series], *, total: float
+) -> None:
+    """Draw the share of active heads of each group, named in `column`, against the number of pruned
+    heads, of `total`."""
     for group, look in looks.items():
         for series, line in sweep.split(rows[rows[column] == group], look):
             sweep.line(axes, series, x="pruned", y="share", look=line)
@@ -216,11 +292,12 @@ def _layers(models: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def figure10_draw(points: pd.DataFrame) -> Figure:
-    """Figure 10: in which layers of the decoder heads stay active as more heads are pruned (section 6.3.2).
+    """Figure 10: in which layers of the decoder heads stay active as more heads are pruned
+    (section 6.3.2).
 
-    Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd, and both alone where
-    there are two. The figure shows shares of the group's heads instead of counts, so that a pair and a single layer can
-    be compared.
+    Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd, and
+    both alone where there are two. The figure shows shares of the group's heads instead of counts,
+    so that a pair and a single layer can be compared.
     """
     corpora = style.by(points, "corpus")
     drawn = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
@@ -230,12 +307,16 @@ def figure10_draw(points: pd.DataFrame) -> Figure:
         total = rows["all_heads"].iloc[0]
         for axes, kind in zip(block.subplots(1, 2, sharey=True), IN_DECODER, strict=True):
             heads = rows[rows["type"] == kind].groupby("layers", sort=False)["heads"].first()
-            looks = {layers: style.ordered(number, len(heads)) for number, layers in enumerate(heads.index)}
+            looks = {
+                layers: style.ordered(number, len(heads))
+                for number, layers in enumerate(heads.index)
+            }
             shares(axes, rows[rows["type"] == kind], "layers", looks, total=total)
             axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {total} of all types")
         block.axes[0].set_ylabel("active heads in the group")
         names = [
-            f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads_text(heads[layers])})" for layers in looks
+            f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads_text(heads[layers])})"
+            for layers in looks
         ]
         handles = [*map(style.key, looks.values(), names), *sweep.key(points)]
         block.legend(handles=handles, loc="outside lower center", ncols=4)

@@ -1,4 +1,5 @@
-"""Where results come from: the text of each corpus, and the software, machine and code that made them."""
+"""Where results come from: the text of each corpus, and the software, machine and code that made
+them."""
 
 import os
 import platform
@@ -18,20 +19,24 @@ from specialized_heads.report.data import Tables
 from specialized_heads.stage import code_hash, processors, read_json
 
 DATA_CARD_CAPTION = (
-    "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
-    "under the first reason that applied. The pairs read include pages and blocks that yielded no pairs. Lengths are in "
-    "words separated by white space. No group is divided between sets: it is a document or, in text without documents, the pairs "
+    "Data card: source, licence and size of each corpus, and the pairs removed by reading, "
+    "cleaning and splitting, each counted "
+    "under the first reason that applied. The pairs read include pages and blocks that yielded no "
+    "pairs. Lengths are in "
+    "words separated by white space. No group is divided between sets: it is a document or, in "
+    "text without documents, the pairs "
     "that share a sentence."
 )
 SPLITS = ("train", "dev", "test", "analysis")
 DETAILS = ("sha256", "address", "characters")  # too long, or too many, for the table
 Value = str | int | float
 ENVIRONMENT_CAPTION = (
-    "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
+    "Software, machine and code of the job that wrote this table, after all "
+    "others. It differs from machine to machine."
 )
 PACKAGES = (
-    "torch", "numpy", "pandas", "pyarrow", "matplotlib", "safetensors", "sentencepiece", "sacremoses", "sacrebleu", "pydantic",
-    "snakemake",
+    "torch", "numpy", "pandas", "pyarrow", "matplotlib", "safetensors", "sentencepiece",
+    "sacremoses", "sacrebleu", "pydantic", "snakemake",
 )  # fmt: skip
 ROOT = Path(specialized_heads.__file__).parents[2]
 CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can change results
@@ -40,7 +45,8 @@ CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can 
 def quantities(
     card: dict[str, Any], counts: dict[str, Any], parses: dict[str, Any]
 ) -> Iterator[tuple[str, str, Value]]:
-    """Step, quantity and value of everything that raw stage, split stage and parser say of one corpus."""
+    """Step, quantity and value of everything that raw stage, split stage and parser say of one
+    corpus."""
     yield "source", "kind", card["kind"]
     yield "source", "licence", card["licence"]
     for number, file in enumerate(card["files"], start=1):
@@ -48,8 +54,14 @@ def quantities(
         yield "source", f"file {number} bytes", file["bytes"]
         yield "source", f"file {number} sha256", file["sha256"]
         yield "source", f"file {number} address", file.get("url", "")
-    for number, package in enumerate([*card.get("made_from", []), *card.get("packages", [])], start=1):
-        yield "source", f"package {number}", f"{package.get('package') or package.get('name')} {package['version']}"
+    for number, package in enumerate(
+        [*card.get("made_from", []), *card.get("packages", [])], start=1
+    ):
+        yield (
+            "source",
+            f"package {number}",
+            f"{package.get('package') or package.get('name')} {package['version']}",
+        )
     for step, total in (("reading", "read"), ("cleaning", "raw"), ("splitting", "clean")):
         yield step, "pairs", counts[total]
         for reason, pairs in counts[f"dropped_in_{step}"].items():
@@ -72,7 +84,8 @@ def quantities(
 def data_card_numbers(
     tables: Tables, cards: dict[str, Path], counts: dict[str, Path], parses: dict[str, Path]
 ) -> pd.DataFrame:
-    """One row per corpus and quantity: corpus, part, quantity, value (text, pairs, words, characters or a length in words)."""
+    """One row per corpus and quantity: corpus, part, quantity, value (text, pairs, words,
+    characters or a length in words)."""
     rows = [
         (title, *row)
         for title in cards
@@ -82,10 +95,11 @@ def data_card_numbers(
 
 
 def data_card_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The data card: where the text of each corpus comes from, what each step removed and why, and what is left.
+    """The data card: where the text of each corpus comes from, what each step removed and why, and
+    what is left.
 
-    The CSV has one row per corpus and quantity. The table has one row per quantity and one column per corpus; it omits
-    the `DETAILS` and reasons that removed nothing.
+    The CSV has one row per corpus and quantity. The table has one row per quantity and one column
+    per corpus; it omits the `DETAILS` and reasons that removed nothing.
     """
     corpora = list(rows["corpus"].unique())
     # What only later corpora have follows what the first one has of the same part.
@@ -101,7 +115,13 @@ def data_card_shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:.1f}"
+    return (
+        value
+        if isinstance(value, str)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:.1f}"
+    )
 
 
 def git(*arguments: str) -> str:
@@ -133,9 +153,13 @@ def environment_numbers(tables: Tables, *, engines: list[str], device: str) -> p
     described = PROCESSOR.read_text(encoding="utf-8") if PROCESSOR.is_file() else ""
     names = re.findall(r"model name\s*: (.+)", described)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    installed = {found.name: found.version for found in distributions()}  # rules can have environments of their own
+    # rules can have environments of their own
+    installed = {found.name: found.version for found in distributions()}
     rows = [("software", "Python", platform.python_version())]
-    rows += [("software", name, installed.get(name, "not in this environment")) for name in (*PACKAGES, *parsers)]
+    rows += [
+        ("software", name, installed.get(name, "not in this environment"))
+        for name in (*PACKAGES, *parsers)
+    ]
     rows += [
         ("software", "CUDA of torch", torch.version.cuda or "none"),
         ("machine", "system", platform.platform()),
@@ -154,9 +178,11 @@ def environment_numbers(tables: Tables, *, engines: list[str], device: str) -> p
 
 
 def environment_shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table of the environment: versions, processor, GPUs and state of the code, of the job that writes it.
+    """Table of the environment: versions, processor, GPUs and state of the code, of the job that
+    writes it.
 
-    It describes the software and hardware behind the results, provided that all jobs ran on the same kind of machine.
-    The code is identified by its version, a hash of its source files and, in a git checkout, the commit.
+    It describes the software and hardware behind the results, provided that all jobs ran on the
+    same kind of machine. The code is identified by its version, a hash of its source files and, in
+    a git checkout, the commit.
     """
     return rows

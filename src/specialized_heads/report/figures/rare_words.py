@@ -1,7 +1,8 @@
 """Figure 5: attention maps of the rare-words head on real sentences (section 5.3).
 
-Rows are the tokens that attend, columns the tokens attended to; the column of the sentence's rarest token is framed. Where no
-head passed the threshold, the figure shows the best head of the lowest layer and says so.
+Rows are the tokens that attend, columns the tokens attended to; the column of the sentence's rarest
+token is framed. Where no head passed the threshold, the figure shows the best head of the lowest
+layer and says so.
 """
 
 from pathlib import Path
@@ -25,7 +26,8 @@ COLUMNS += ["query", "query_token", "key", "key_token", "attention", "rarest"]
 
 
 def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
-    """One row per pair of tokens of each sentence; query and key are positions from 1, rarest: whether the key is the rarest."""
+    """One row per pair of tokens of each sentence; query and key are positions from 1, rarest:
+    whether the key is the rarest."""
     rows = []
     for title, path in examples.items():
         file = read_json(path)
@@ -33,7 +35,14 @@ def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
             tokens, weights = sentence["tokens"], np.asarray(sentence["attention"], float)
             head = [title, file["layer"], file["head"], file["kind"], file["score"], number]
             for query, key in np.ndindex(weights.shape):
-                pair = [query + 1, tokens[query], key + 1, tokens[key], weights[query, key], key == sentence["rarest"]]
+                pair = [
+                    query + 1,
+                    tokens[query],
+                    key + 1,
+                    tokens[key],
+                    weights[query, key],
+                    key == sentence["rarest"],
+                ]
                 rows.append(head + pair)
         if not file["sentences"]:
             rows.append([title, None, None, file["kind"]] + [None] * (len(COLUMNS) - 4))
@@ -49,8 +58,13 @@ def draw(weights: pd.DataFrame) -> Figure:
         return drawn
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
-        which = f"no head passed the rare-words threshold; the best of layer {layer} is {layer}-{head}"
-    heading = f"{title}: {which} (layer-head), strongest attention on the rarest token in {score:.0%} of cases"
+        which = (
+            f"no head passed the rare-words threshold; the best of layer {layer} is {layer}-{head}"
+        )
+    heading = (
+        f"{title}: {which} (layer-head), strongest attention on the rarest token in "
+        f"{score:.0%} of cases"
+    )
     drawn.suptitle(style.wrap(heading, inches=style.DOUBLE, size=8))
     sentences = style.by(weights, "sentence").values()
     widths = [same["key"].max() for same in sentences]
@@ -75,10 +89,13 @@ def _label(axes: Axes, tokens: list[str], *, rarest: int) -> None:
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         labels[rarest].set(color=RAREST, fontweight="bold")
     frame = (rarest, 0), 1, len(tokens)
-    axes.add_patch(Rectangle(*frame, fill=False, edgecolor=RAREST, linewidth=1.0, clip_on=False, zorder=3))
+    axes.add_patch(
+        Rectangle(*frame, fill=False, edgecolor=RAREST, linewidth=1.0, clip_on=False, zorder=3)
+    )
 
 
 def label_of(token: str) -> str:
-    """The label of a token: on one line, with `_` for the mark of a word's start, and cut if it is very long."""
+    """The label of a token: on one line, with `_` for the mark of a word's start, and cut if it is
+    very long."""
     token = " ".join(token.replace("▁", "_").split()) or "␣"
     return token if len(token) <= LONGEST else token[: LONGEST - 1] + "…"

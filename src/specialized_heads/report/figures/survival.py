@@ -1,9 +1,11 @@
-"""Do specialised heads survive pruning? The paper's main claim as a number for each pruned model (section 6.2.2).
+"""Do specialised heads survive pruning? The paper's main claim as a number for each pruned model
+(section 6.2.2).
 
-A point is the survival of encoder heads with a function minus that of heads without, within layers and seeds, with its 95%
-interval (`claims.of_survival.survival`). On the right, both survivals over all layers, and the numbers of heads. In the row of
-all models, survival is the share of the models that keep a head. Models with undecided gates (grey) do not count there, as in the
-claims. A hollow marker differs from 0 at p < 0.05.
+A point is the survival of encoder heads with a function minus that of heads without, within layers
+and seeds, with its 95% interval (`claims.of_survival.survival`). On the right, both survivals over
+all layers, and the numbers of heads. In the row of all models, survival is the share of the models
+that keep a head. Models with undecided gates (grey) do not count there, as in the claims. A hollow
+marker differs from 0 at p < 0.05.
 """
 
 from contextlib import suppress
@@ -26,7 +28,8 @@ from specialized_heads.report.claims.of_survival import NESTED, nested, survivin
 from specialized_heads.report.claims.of_survival import survival as difference_of
 from specialized_heads.report.data import Tables, is_decided
 
-# Name of a score -> how to compute it from the table of heads; a higher score should predict survival.
+# Name of a score -> how to compute it from the table of heads; a higher score should predict
+# survival.
 SCORES = {
     "relevance": itemgetter("relevance"),
     "confidence": itemgetter("confidence"),
@@ -39,46 +42,68 @@ COLUMNS = ["corpus", "scope", "lam", "target_heads", "seed", "counted", "heads",
 COLUMNS += ["labelled_survival", "other_survival", "difference", "low", "high", *SCORES]
 COLUMNS += NESTED
 CAPTION = (
-    "Survival of encoder heads under pruning. difference: survival of heads with a function minus that of heads without, within "
-    "layers and seeds, with its 95% interval. The next columns have Spearman's correlation of survival with a score of the "
-    "unpruned model, within layers and seeds. nested: how many of the heads left the seed's next larger model has too; in "
-    "brackets, how many by chance, with as many heads per layer. In the rows of all models, survival is the share of the models "
-    f"that keep a head; those with less than {MIN_DECIDED:.0%} decided gates (*) do not count there. A dash: these heads do not "
+    "Survival of encoder heads under pruning. difference: survival of heads with a function minus "
+    "that of heads without, within "
+    "layers and seeds, with its 95% interval. The next columns have Spearman's correlation of "
+    "survival with a score of the "
+    "unpruned model, within layers and seeds. nested: how many of the heads left the seed's next "
+    "larger model has too; in "
+    "brackets, how many by chance, with as many heads per layer. In the rows of all models, "
+    "survival is the share of the models "
+    f"that keep a head; those with less than {MIN_DECIDED:.0%} decided gates (*) do not count "
+    f"there. A dash: these heads do not "
     "differ."
 )
 ROW = 0.15  # inches
 LOOKS = {
     "one model": {"color": style.series(0).colour, "marker": "o", "linewidth": 0.9},
-    sweep.UNDECIDED_LABEL: {"color": sweep.UNDECIDED.colour, "marker": sweep.UNDECIDED.marker, "linewidth": 0.9},
-    "all models with decided gates": {"color": style.series(0).colour, "marker": "D", "linewidth": 1.6},
+    sweep.UNDECIDED_LABEL: {
+        "color": sweep.UNDECIDED.colour,
+        "marker": sweep.UNDECIDED.marker,
+        "linewidth": 0.9,
+    },
+    "all models with decided gates": {
+        "color": style.series(0).colour,
+        "marker": "D",
+        "linewidth": 1.6,
+    },
 }
 LEFT = {"labelled": "left, with a function", "other": "left, without"}
 PLACES = 1.25, 1.7  # x of these on the right
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
-    """One row per corpus, scope and pruned model, without λ 0, and one for all of them (without a seed).
+    """One row per corpus, scope and pruned model, without λ 0, and one for all of them (without a
+    seed).
 
-    counted: whether the row of all models has the model; heads, left, labelled: encoder heads, those left, and those with a
-    function before pruning; the scores: correlations; in_larger: heads left that the seed's model before has too, of these, and
-    how many it would have by chance.
+    counted: whether the row of all models has the model; heads, left, labelled: encoder heads,
+    those left, and those with a function before pruning; the scores: correlations; in_larger: heads
+    left that the seed's model before has too, of these, and how many it would have by chance.
     """
     rows = []
     for corpus, scope in product(tables.pruned()["corpus"].unique(), style.SCOPES):
         evidence = evidence_of(tables.of(corpus))
         scores, shared = evidence.scores, {"corpus": corpus, "scope": scope}
-        models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] != 0)]
+        models = scores[
+            (scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] != 0)
+        ]
         models = models.assign(place=models.index, counted=is_decided(models))
         models = sweep.in_order(models, {**sweep.WEAKEST_FIRST, "seed": True})
         shared_heads = nested(evidence, models.set_index("place"))
         for model in models.to_dict("records"):
             # On its own, each model counts.
-            alone = scores[(scores["kind"] == "baseline") | (scores.index == model["place"])].assign(gates_decided=1.0)
+            alone = scores[
+                (scores["kind"] == "baseline") | (scores.index == model["place"])
+            ].assign(gates_decided=1.0)
             own = shared | {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
             own |= {"left": model["encoder_heads"]} | shared_heads.get(model["place"], {})
             rows.append(own | _measured(replace(evidence, scores=alone), scope))
         if len(models):
-            counted = [shared_heads[place] for place in models.loc[models["counted"], "place"] if place in shared_heads]
+            counted = [
+                shared_heads[place]
+                for place in models.loc[models["counted"], "place"]
+                if place in shared_heads
+            ]
             sums = pd.DataFrame(counted, columns=NESTED).sum(min_count=1)
             rows.append(shared | {"counted": True} | sums.to_dict() | _measured(evidence, scope))
     counts = ("seed", "heads", "left", "labelled", "target_heads", *NESTED[:2])
@@ -93,7 +118,10 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
         labelled = heads["labelled"]
         survival, strata = heads["survival"], heads[["seed", "layer"]]
         row = {"heads": len(heads), "labelled": int(labelled.sum())}
-        row |= {"labelled_survival": survival[labelled].mean(), "other_survival": survival[~labelled].mean()}
+        row |= {
+            "labelled_survival": survival[labelled].mean(),
+            "other_survival": survival[~labelled].mean(),
+        }
         for score, of in SCORES.items():
             with suppress(NotTestable):
                 ranks = [ranked(values, strata) for values in (of(heads).astype(float), survival)]
@@ -108,7 +136,8 @@ def draw(rows: pd.DataFrame) -> Figure:
     groups = rows.groupby(["corpus", "scope"], sort=False)
     wide = {"inches": style.DOUBLE - 2, "size": 8}
     titles = {key: style.wrap(f"{key[0]}, {style.SCOPES[key[1]]}", **wide) for key in groups.groups}
-    more = {key: 0.8 * title.count("\n") for key, title in titles.items()}  # rows of its further lines
+    # rows of its further lines
+    more = {key: 0.8 * title.count("\n") for key, title in titles.items()}
     lines = len(rows) + 1.6 * groups.ngroups + sum(more.values())
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")
     axes = drawn.add_subplot()
@@ -123,17 +152,26 @@ def draw(rows: pd.DataFrame) -> Figure:
             whole = pd.isna(row["seed"])
             labels[y] = "all models" if whole else f"{_target(row)}{seed}: {row['left']} left"
             undecided = whole and not same.loc[same["seed"].notna(), "counted"].any()
-            _point(axes, row, y, without="no model with decided gates" if undecided else "no difference to measure")
+            _point(
+                axes,
+                row,
+                y,
+                without="no model with decided gates" if undecided else "no difference to measure",
+            )
     axes.set_yticks(list(labels), list(labels.values()))
     for place, text in zip(PLACES, LEFT.values(), strict=True):
-        axes.text(place, -0.4, style.wrap(text, inches=0.8, size=6.5), size=6.5, ha="center", va="bottom")
+        axes.text(
+            place, -0.4, style.wrap(text, inches=0.8, size=6.5), size=6.5, ha="center", va="bottom"
+        )
     axes.set_xlabel("survival of heads with a function − that of others", x=1.02 / (1.02 + 1.9))
     axes.set(xlim=(-1.02, 1.9), ylim=(y + 0.7, -0.3), xticks=np.linspace(-1, 1, 9))
     axes.spines["bottom"].set_bounds(-1, 1)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     handles = [Line2D([], [], label=name, **look) for name, look in LOOKS.items()]
-    drawn.legend(handles=[*handles, sweep.hollow_key("line at 0")], loc="outside lower center", ncols=4)
+    drawn.legend(
+        handles=[*handles, sweep.hollow_key("line at 0")], loc="outside lower center", ncols=4
+    )
     return drawn
 
 
@@ -142,10 +180,16 @@ def _target(row: dict) -> str:
 
 
 def _point(axes: Axes, row: dict, y: float, *, without: str) -> None:
-    """The difference of a row with its interval, and what it is a difference of; the text `without` if there is none."""
+    """The difference of a row with its interval, and what it is a difference of; the text `without`
+    if there is none."""
     whole, (one, undecided, every) = pd.isna(row["seed"]), LOOKS.values()
     look = every if whole else one if row["counted"] else undecided
-    text = {"size": 6.5, "ha": "center", "va": "center_baseline", "weight": "bold" if whole else "normal"}
+    text = {
+        "size": 6.5,
+        "ha": "center",
+        "va": "center_baseline",
+        "weight": "bold" if whole else "normal",
+    }
     for place, kind in zip(PLACES, LEFT, strict=True):
         axes.text(place, y, _left(row, kind), **text)
     difference, low, high = (row[name] for name in ("difference", "low", "high"))
