@@ -28,8 +28,7 @@ use rule training as pretrain_bert with:
         train=rules.bert_vocabulary.output.train,
         dev=rules.bert_vocabulary.output.dev,
     output:
-        "results/{experiment}/bert/pretrained/model.safetensors",
-        "results/{experiment}/bert/pretrained/model.json",
+        multiext("results/{experiment}/bert/pretrained/model", ".safetensors", ".json"),
         records="results/{experiment}/bert/pretrained/log.jsonl",
     log:
         "results/{experiment}/logs/pretrain_bert.log",
@@ -46,8 +45,7 @@ use rule stage as import_bert with:
     input:
         planned(given.imported_files, root=PROJECT),
     output:
-        "results/{experiment}/bert/imported/model.safetensors",
-        "results/{experiment}/bert/imported/model.json",
+        multiext("results/{experiment}/bert/imported/model", ".safetensors", ".json"),
         vocabulary="results/{experiment}/bert/imported/vocabulary.json",
     log:
         "results/{experiment}/logs/import_bert.log",
@@ -125,8 +123,11 @@ use rule training as train_classifier with:
         train=rules.task_baselines.input.train,
         dev=rules.task_baselines.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
         checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:

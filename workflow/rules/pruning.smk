@@ -9,8 +9,11 @@ use rule training as prune with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         gates="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/gates.json",
         records="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/log.jsonl",
     log:
@@ -34,8 +37,11 @@ use rule training as train_from_scratch with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_{target}_seed{seed}.log",
@@ -47,8 +53,11 @@ use rule training as train_from_scratch with:
 
 use rule train_from_scratch as train_count with:
     output:
-        "results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_count_{scope}_{target}_seed{seed}.log",
@@ -64,8 +73,11 @@ use rule training as train_regularised with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         gates="results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/gates.json",
         records="results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/log.jsonl",
     log:
@@ -82,8 +94,11 @@ use rule training as continue_control with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_{control}_{scope}_{target}_seed{seed}.log",
@@ -176,8 +191,11 @@ use rule computing as cut with:
         table=planned(inputs.ranking),
         like=rules.prune.output[1],
     output:
-        "results/{experiment}/{corpus}/models/cut/{criterion}_{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/cut/{criterion}_{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/cut/{criterion}_{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
     log:
         "results/{experiment}/{corpus}/logs/cut_{criterion}_{scope}_{target}_seed{seed}.log",
     benchmark:
@@ -193,8 +211,11 @@ use rule training as finetune with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        "results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/finetune_{criterion}_{scope}_{target}_seed{seed}.log",

@@ -6,8 +6,11 @@ use rule training as train_baseline with:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
     output:
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
         checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:
@@ -40,8 +43,7 @@ use rule stage as import_model with:
     input:
         planned(given.imported_files, root=PROJECT),
     output:
-        "results/{experiment}/{corpus}/imported/model.safetensors",
-        "results/{experiment}/{corpus}/imported/model.json",
+        multiext("results/{experiment}/{corpus}/imported/model", ".safetensors", ".json"),
         source_model="results/{experiment}/{corpus}/imported/bpe.source.model",
         target_model="results/{experiment}/{corpus}/imported/bpe.target.model",
         special="results/{experiment}/{corpus}/imported/tokens.json",
@@ -64,8 +66,11 @@ use rule stage as given_baseline with:
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
         analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
     output:
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/given_baseline_seed{seed}.log",
@@ -86,8 +91,11 @@ use rule stage as baseline_checkpoint with:
         baseline=rules.train_baseline.output[0],
         checkpoints=rules.train_baseline.output.checkpoints,
     output:
-        "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.json",
+        multiext(
+            "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model",
+            ".safetensors",
+            ".json",
+        ),
     log:
         "results/{experiment}/{corpus}/logs/checkpoint_update{moment}_seed{seed}.log",
     benchmark:
