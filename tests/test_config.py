@@ -203,7 +203,7 @@ def test_a_wrong_key_is_told_with_its_file_and_line(extending, tmp_path: Path) -
         config.load(read(path), origin="mine.yaml", places=places(path))
     own = "mine.yaml: line 4: pruning.updats: unknown key; nearest known key: updates"
     others = (
-        f"{tmp_path / 'base.yaml'}, line 11: heads.rare: unknown key; nearest known key: "
+        f"{tmp_path / 'base.yaml'}, line 13: heads.rare: unknown key; nearest known key: "
         f"rare_cutoff"
     )
     assert str(caught.value) == f"{own}; {others}"

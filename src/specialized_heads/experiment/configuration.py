@@ -434,7 +434,8 @@ def schema_text() -> str:
     }
     schema["if"] = {"not": {"required": ["extends"]}}
     schema["then"] = {"properties": {"corpora": whole["corpora"], "classification": tasks}}
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    return text.replace("\\n", " ") + "\n"  # of docstrings
 
 
 def _nullable(definition: dict[str, Any]) -> None:
