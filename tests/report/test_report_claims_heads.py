@@ -153,7 +153,7 @@ def test_the_measure_that_selected_the_recipe_is_counted_apart(make) -> None:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        ([True] * 5, Verdict.REPRODUCED),
+        ([True] * 5, Verdict.AFTER_SELECTION),
         ([True] * 3, Verdict.PARTLY),  # Wilson's interval of 3 of 3 begins at 44%
         ([True, False, False], Verdict.INCONCLUSIVE),
         ([False] * 3, Verdict.INCONCLUSIVE),  # up to 56% of the baselines may have one
@@ -204,8 +204,11 @@ def test_the_most_relevant_heads_have_functions(three: Evidence) -> None:
     # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and
     # so on.
     assert measured.note.startswith(f"mean rank {(4 * 2.5 + 2 * 1.5 + 1) / 7:.1f} of 8")
-    assert verdict("relevance_functions", best) == Verdict.REPRODUCED
-    assert verdict("relevance_functions", opposite) == Verdict.NOT_REPRODUCED
+    # Positional heads and others are judged apart.
+    for name in ("relevance_positional", "relevance_syntactic"):
+        assert verdict(name, best) == Verdict.REPRODUCED
+        assert verdict(name, opposite) == Verdict.NOT_REPRODUCED
+    assert verdict("relevance_functions", best) == Verdict.VALUE_ONLY
     # Ties count one half; the level of a layer does not matter.
     assert MEASURES["relevance_functions"](level).value == 0.5
     # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6
@@ -226,7 +229,7 @@ def test_one_baseline_or_two_reproduce_a_claim_partly_at_most(make) -> None:
         evidence = seeds(make.heads(), *[ALL_TYPES] * number)
         assert (
             verdict(
-                "relevance_functions",
+                "relevance_positional",
                 planted(evidence, relevance=flags(evidence, FUNCTIONAL) * 1.0),
             )
             == expected

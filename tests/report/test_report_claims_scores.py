@@ -12,13 +12,14 @@ from claim_tables import ALL_TYPES, MEASURES, TARGETS, model, reason, scores, va
 
 from specialized_heads.experiment.names import columns
 from specialized_heads.report.claims import of_scores, of_survival
-from specialized_heads.report.claims.claim import Measured, Verdict
+from specialized_heads.report.claims.claim import Measured, Unit, Verdict
 from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.data import with_ends
 
 
 def at(left: float, **more: str):
     """BLEU with this share of the encoder heads, against λ 0."""
-    return lambda evidence: of_scores.difference(evidence, scope="encoder", left=left, **more)[0]
+    return lambda evidence: of_scores.difference(evidence, scope="encoder", left=left, **more)
 
 
 HALF, FIFTH, TENTH = at(0.5), at(0.2), at(0.1)
@@ -54,10 +55,11 @@ def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Ev
     deviation = (0.1**2 + 0.3**2 / 3) ** 0.5
     assert (measured.high - measured.low) / 2 == pytest.approx(1.96 * deviation, rel=0.1)
     assert measured.baselines == 3
-    # The seeds' own spread is beside it, and a loss is reproduced only if it holds for them too.
+    # An interval over sentences says nothing of other baselines: that over them widens it.
     several.scores.loc[several.scores["seed"] == 2, "counterpart_difference"] -= 3
-    loss, across = of_scores.difference(several, scope="encoder", left=0.5)[0], 4.303 * 3 / 3
-    assert loss.across == pytest.approx((loss.value - across, loss.value + across), abs=0.01)
+    loss, over = HALF(several), 4.303 * 3 / 3
+    assert (loss.low, loss.high) == pytest.approx((loss.value - over, loss.value + over), abs=0.01)
+    assert f"over sentences [{Unit.DIFFERENCE.text(measured.low)}" in loss.note
     several.scores.loc[several.scores["seed"] == 2, "counterpart_difference"] += 3
     # Older tables have no resamples: the mean of the seeds' intervals is at least as wide.
     without = replace(several, scores=several.scores.drop(columns="counterpart_difference_samples"))
@@ -85,10 +87,14 @@ def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) ->
     one_seed = pd.concat([table, table[table["lam"] != 0].assign(seed=2)], ignore_index=True)
     assert HALF(replace(evidence, scores=one_seed)) == HALF(evidence)
     measured = MEASURES["encoder_wmt"](replace(evidence, scores=one_seed))
-    assert (
-        "seed 2 is not compared with λ 0" in measured.note
-        and "against the baseline" in measured.note
-    )
+    assert "seed 2 has no model with λ 0" in measured.note
+    assert "against the baseline" in measured.note
+    # A model that was scored without the comparison has a difference, but no interval.
+    ends = ["counterpart_difference", *with_ends("counterpart_difference")[1:]]
+    unscored = pd.concat([table, scores(seed=2).assign(**dict.fromkeys(ends, nan))])
+    bare = HALF(replace(evidence, scores=unscored.reset_index(drop=True)))
+    assert bare.baselines == 2 and bare.value == pytest.approx(HALF(evidence).value)
+    assert (bare.low, bare.high) == (HALF(evidence).low, HALF(evidence).high)
     # A seed that is pruned with the other scope alone says nothing.
     other = pd.concat([table, scores(seed=2).query("scope != 'encoder'")], ignore_index=True)
     assert HALF(replace(evidence, scores=other)) == HALF(evidence)

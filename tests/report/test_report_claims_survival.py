@@ -142,6 +142,18 @@ def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evid
     )
 
 
+def test_functions_kept_are_shown_in_the_order_of_seeds(three: Evidence) -> None:
+    """Seed 1 lacks the first λ, and the heads left in seed 3 have no function."""
+    larger = three.scores["model"].eq("encoder_lambda0.01") & three.scores["seed"].eq(1)
+    bare = three.heads["kind"].eq("pruned") & three.heads["seed"].eq(3)
+    lists = {
+        name: [[] if none else own for none, own in zip(bare, three.heads[name])]
+        for name in ("functions", "relations")
+    }
+    changed = replace(three, scores=three.scores[~larger], heads=three.heads.assign(**lists))
+    assert "; by seed 33%, 33%, 0%; " in of_survival.functions_kept(changed, left=0.125).note
+
+
 def test_functions_that_random_heads_would_keep(evidence: Evidence) -> None:
     """By simulation: draws of as many heads per layer as a model has left."""
     whole = evidence.baseline_heads()
@@ -169,6 +181,7 @@ def test_functions_that_random_heads_would_keep(evidence: Evidence) -> None:
     [
         (0.0, 0.3, (2, 1), True),  # the owner is pruned in both models
         (0.0, 0.3, (2, 6), False),  # the owner is still there in the larger one
+        (0.0, 0.3, [(2, 1), (2, 6)], False),  # another owner is
         (0.08, 0.12, (2, 1), False),  # it was close to the threshold before
         (0.04, 0.1, (2, 1), False),  # its gain is within the noise
     ],
@@ -183,7 +196,8 @@ def test_functions_of_pruned_heads_may_be_taken_over(
     pruned = heads["lam"].eq(0.01) & heads["kind"].eq("pruned")
     own = np.array([it == (2, 5) for it in place])
     follows = (pruned & own) | (
-        heads["kind"].eq("baseline") & np.array([it == owner for it in place])
+        heads["kind"].eq("baseline")
+        & np.array([it in np.atleast_2d(owner).tolist() for it in map(list, place)])
     )
     margins = np.select([pruned & own, own], [after, before], 0.0)
     columns = {

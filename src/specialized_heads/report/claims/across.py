@@ -10,6 +10,7 @@ For each claim and corpus one experiment counts (`RULE`); the page lists the oth
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 from urllib.parse import quote
 
 import pandas as pd
@@ -33,19 +34,19 @@ from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
     "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. "
-    "For a corpus, the experiment "
-    f"counts that has {LEAST_BASELINES} baselines or more, if there is one, and compares equal "
-    f"schedules; then the one with most "
-    "baselines, then with most updates, then the one that can test most claims. The claim's "
-    "verdict is that of the corpus with "
-    "the best evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
-    "experiment, the least "
-    "favourable verdict counts; otherwise the verdict plays no part. The notes list every other "
-    "measurement. Where a claim is "
-    "about the best head, this is chosen on the sentences on which it is scored, as in the papers."
+    f"For a corpus, an experiment with {LEAST_BASELINES} baselines or more counts before others, "
+    "then one with equal schedules, then the one with most baselines, then with most updates, then "
+    "the one that can test most claims. The claim's verdict is that of the corpus with the best "
+    "evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
+    "experiment, the least favourable verdict counts; otherwise the verdict plays no part. The "
+    "notes list every other measurement. Where a claim is about the best head, this is chosen on "
+    "the sentences on which it is scored, as in the papers. n: baselines; the "
+    "[terms]({terms}) are explained elsewhere."
 )
 # from reproduced to not reproduced
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
+WIDTH = 100  # of a line, characters
+TERMS = Path(__file__).parents[4] / "docs" / "heads.md"
 CLAIMS = {claim.name: claim for claim in claims()}
 TITLES = {
     "baselines": "Baselines",
@@ -144,16 +145,44 @@ def notes_of(path: Path | None) -> dict[str, str]:
 def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
     """The rows of `ranked` as a page in Markdown, with links that hold from the folder of
     `output`."""
-    parts = [f"# Does it hold?\n\n{RULE}\n", _counts(rows)]
-    parts.append(
-        "\n".join(f"- *{verdict.value}*: {meaning}" for verdict, meaning in VERDICTS.items()) + "\n"
-    )
+    terms = quote(os.path.relpath(TERMS, output.parent)) + "#terms"
+    parts = ["# Does it hold?\n", f"{fill(RULE.format(terms=terms), WIDTH)}\n", _counts(rows)]
+    parts += [_item(f"*{verdict.value}*: {meaning}") for verdict, meaning in VERDICTS.items()]
+    parts.append("")
+    parts.append(_experiments([Path(folder) for folder in rows["folder"].unique()], output))
     for paper, of_paper in rows.groupby("paper", sort=False):
         parts.append(f"## {paper}\n")
         for finding, same in of_paper.groupby("finding", sort=False):
             parts.append(f"### {TITLES[finding]}\n")
-            parts += [*_table(same), *_notes(same, notes, output)]
+            parts += [*_table(same), *_notes(same, notes)]
     return "\n".join(parts)
+
+
+def _item(text: str) -> str:
+    return fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+
+
+def _experiments(folders: list[Path], output: Path) -> str:
+    """The baselines of each experiment, as a table: those with equal losses are the same models."""
+    models = pd.concat(data.load([folder]).models.assign(folder=folder) for folder in folders)
+    models = models[models["kind"] == "baseline"].sort_values(["corpus", "seed"], kind="stable")
+    most = models.groupby(["folder", "corpus"])["seed"].transform("size")
+    models = models.assign(most=most, loss=models["dev_loss"].round(4))
+    models = models.sort_values("most", ascending=False, kind="stable")
+    head = ["| experiment | corpus | baselines | updates | the same models |", "|" + " --- |" * 5]
+    lines: list[str] = []
+    first: dict[tuple, str] = {}
+    for (folder, corpus), same in models.groupby(["folder", "corpus"], sort=False):
+        name, owned = same["experiment"].iloc[0], []
+        for seed, loss in zip(same["seed"], same["loss"]):
+            owner = first.setdefault((corpus, loss), f"seed {seed} of {name}")
+            owned += [owner] * (not owner.endswith(f" of {name}"))
+        where = quote(os.path.relpath(folder.parent / "claims.md", output.parent))
+        updates = f"{same['updates'].max():,}"
+        cells = [corpus, str(len(same)), updates, ", ".join(owned)]
+        cells = [f"[{escape_markdown(name)}]({where})", *map(escape_markdown, cells)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*head, *sorted(lines)]) + "\n"
 
 
 def _counts(rows: pd.DataFrame) -> str:
@@ -185,7 +214,7 @@ def _table(same: pd.DataFrame) -> Iterator[str]:
         for corpus in corpora:
             row = of_claim[(of_claim["corpus"] == corpus) & of_claim["best"]]
             testable = len(row) and row["verdict"].iloc[0] != Verdict.NOT_TESTABLE
-            values.append(_value(row.iloc[0].to_dict(), first["verdict"]) if testable else "")
+            values.append(_value(row.iloc[0].to_dict(), first["verdict"]) if testable else "–")
         text = f"{name}: {first['text']} ({first['section']})"
         verdict = "" if first["verdict"] == Verdict.VALUE_ONLY else first["verdict"]
         cells = [text, first["reported"], accepted(first, Unit(first["unit"])), *values, verdict]
@@ -199,27 +228,25 @@ def _value(row: dict, verdict: str) -> str:
     return f"{ours(row, Unit(row['unit']))}, n {row['baselines']}{other}"
 
 
-def _notes(same: pd.DataFrame, notes: dict[str, str], output: Path) -> Iterator[str]:
-    """Below the table: for each claim where its values come from, what the other experiments
-    measured, and remarks."""
+def _notes(same: pd.DataFrame, notes: dict[str, str]) -> Iterator[str]:
+    """Below the table: for each claim a remark, where its values come from, what the other
+    experiments measured, and why the others cannot."""
     for name, of_claim in same.groupby("claim", sort=False):
-        able = of_claim[of_claim["verdict"] != Verdict.NOT_TESTABLE]
-        parts = [notes.get(name, "")]
-        if not len(able):
-            parts.append(f"not testable: {of_claim['reason'].iloc[0]}")
+        claim, able = CLAIMS[name], of_claim[of_claim["verdict"] != Verdict.NOT_TESTABLE]
+        parts = [notes.get(name, ""), "the recipe was chosen by this measure" * claim.selected]
+        places = of_claim.groupby("experiment")["corpus"].nunique()
+        several = set(places[places > 1].index)
         for row in able.to_dict("records"):
-            where = quote(os.path.relpath(Path(row["folder"]).parent / "claims.md", output.parent))
-            source = (
-                f"[{escape_markdown(row['experiment'])}]({where}), {escape_markdown(row['corpus'])}"
-            )
-            what = (
-                f"{row['baselines']} baseline{'s' * (row['baselines'] != 1)}, "
-                f"{row['updates']:,} updates"
-            )
-            value = "" if row["best"] else f"{ours(row, Unit(row['unit']))}, {row['verdict']}"
-            said = escape_markdown("; ".join(filter(None, [value, row["note"]])))
-            parts.append(f"{source}, {what}{said and f': {said}'}")
-        yield f"- **{escape_markdown(name)}.** " + ". ".join(filter(None, parts)) + "."
+            where = row["experiment"] + f", {row['corpus']}" * (row["experiment"] in several)
+            value = f"{ours(row, Unit(row['unit']))}, {row['verdict']}"
+            said = row["note"] if row["best"] else value
+            parts.append(where + f": {said}" * bool(said))
+        missing = of_claim[~of_claim["corpus"].isin(able["corpus"])]
+        for reason, rows in missing.groupby("reason", sort=False):
+            parts.append(f"{', '.join(rows['experiment'].unique())}: not testable, {reason}")
+        yield _item(
+            f"**{escape_markdown(name)}.** {escape_markdown('. '.join(filter(None, parts)))}."
+        )
     yield ""
 
 

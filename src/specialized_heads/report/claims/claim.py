@@ -37,6 +37,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
     CONFOUNDED = "confounded"
     NOT_REPRODUCED = "not reproduced"
+    IN_TOO_FEW = "not reproduced in one or two baselines"
     BY_OUR_THRESHOLD = "not reproduced (our threshold)"
     VALUE_ONLY = "value only"
     NOT_TESTABLE = "not testable"
@@ -44,18 +45,18 @@ class Verdict(StrEnum):
 
 VERDICTS = {
     Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three "
-    "baselines or more; for BLEU, the "
-    "interval over baselines too",
+    "baselines or more",
     Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
     Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than "
-    "three baselines",
-    Verdict.INCONCLUSIVE: "our value is outside, but its interval reaches the range; or the claim "
-    "needs a difference, and the "
-    "interval includes none",
+    "three baselines, or too few heads to generalise",
+    Verdict.INCONCLUSIVE: "our value is outside the range, but its interval reaches it or is "
+    "unknown; or the claim only says that something is larger, and the interval includes equality",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
-    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, whatever the "
-    "number of baselines",
-    Verdict.BY_OUR_THRESHOLD: "the same, but the paper gives no number and the threshold is ours",
+    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, with three "
+    "baselines or more",
+    Verdict.IN_TOO_FEW: "the same, with fewer baselines",
+    Verdict.BY_OUR_THRESHOLD: "outside the range, but the paper gives no number and the threshold "
+    "is ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
 
@@ -100,8 +101,6 @@ class Measured:
     baselines: int = 1  # trained models, of different seeds, on which the number rests
     sufficient: bool = True  # whether the evidence suffices for more than "partly"
     confounded: bool = False  # whether the models compared differ in more than the claim is about
-    # the interval over baselines, where low and high are over sentences
-    across: tuple[float, float] = (-inf, inf)
 
 
 class Claim(Section):
@@ -190,16 +189,13 @@ LEGEND = " ".join(
 )
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: "
-    "sample size), the range that "
-    f"confirms the claim (accepted), and the verdict. {LEGEND} A value is the mean over baselines, "
-    f"trained with different seeds, "
-    f"and with {LEAST_BASELINES} or more its interval is Student's over them, or a wider one "
-    f"within them; intervals of BLEU are "
-    "over sentences, the same for all seeds. Losses by pruning are measured against models with λ "
-    "0, which train for as long. "
-    "Claims that this experiment cannot test are below the table, by reason. Losses of a "
-    "classifier by pruning are relative to "
-    "what it has learned: its score less that of the most frequent label."
+    "sample size), the range that confirms the claim (accepted), and the verdict. "
+    f"{LEGEND} A value is the mean over baselines, trained with different seeds. Its interval "
+    "covers that within baselines (of BLEU, over sentences) and, with "
+    f"{LEAST_BASELINES} of them or more, Student's over baselines. Losses by pruning are measured "
+    "against models with λ 0, which train for as long. Claims that this experiment cannot test are "
+    "below the table, by reason. Losses of a classifier by pruning are relative to what it has "
+    "learned: its score less that of the most frequent label."
 )
 
 
@@ -231,19 +227,19 @@ def judge(claim: Claim, measured: Measured) -> Verdict:
         return Verdict.CONFOUNDED
     low, high = claim.range
     certain = low <= measured.low and measured.high <= high
+    enough = measured.baselines >= LEAST_BASELINES
     if not low <= measured.value <= high:
         if isnan(measured.low) or (measured.low <= high and measured.high >= low):
             return Verdict.INCONCLUSIVE
-        return Verdict.BY_OUR_THRESHOLD if claim.our_threshold else Verdict.NOT_REPRODUCED
+        if claim.our_threshold:
+            return Verdict.BY_OUR_THRESHOLD
+        return Verdict.NOT_REPRODUCED if enough else Verdict.IN_TOO_FEW
     none = NONE.get(claim.unit, nan)
     if not certain and (
         claim.directed or (measured.low <= none <= measured.high and not low <= none <= high)
     ):
         return Verdict.INCONCLUSIVE
-    certain = certain and (
-        measured.across == (-inf, inf) or low <= measured.across[0] and measured.across[1] <= high
-    )
-    if not (certain and measured.sufficient and measured.baselines >= LEAST_BASELINES):
+    if not (certain and measured.sufficient and enough):
         return Verdict.PARTLY
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED
 

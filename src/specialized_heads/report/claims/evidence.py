@@ -124,11 +124,14 @@ class Evidence:
     def compared(self, scope: str) -> pd.DataFrame:
         """Pruned models that are compared with λ 0 of as many updates (`COUNTERPART`).
 
-        So what the updates of pruning gain by themselves is not taken for the price of heads.
+        So what the updates of pruning gain by themselves is not taken for the price of heads. Where
+        a model was scored without the comparison, its difference has no interval.
         """
-        models = self.pruned_models(scope)
-        models = models[models["seed"].isin(self.controls(scope).index)]
-        models = models[models.reindex(columns=COUNTERPART).notna().all(axis=1)]
+        models, whole = self.pruned_models(scope), self.controls(scope)["bleu"]
+        models = models[models["seed"].isin(whole.index)]
+        models = models.reindex(columns=dict.fromkeys([*models, *COUNTERPART]))
+        difference = models[COUNTERPART[0]].fillna(models["bleu"] - models["seed"].map(whole))
+        models = models.assign(**{COUNTERPART[0]: difference})
         unpruned = (
             f"no model with λ 0 in scope {scope} shows what the updates of pruning gain "
             f"(pruning.{scope})"

@@ -9,7 +9,7 @@ claim is more than partly reproduced.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from math import inf, nan
+from math import inf, isnan, nan
 
 import numpy as np
 import pandas as pd
@@ -53,13 +53,15 @@ def mean_of(
     `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with
     the function that it is about; the note says so if there is only one.
     """
-    note = "; ".join(filter(None, [note, "rests on one head" if owners == 1 else ""]))
     values, (low, high) = values.astype(float), within
     mean = float(values.mean())
     if len(values) >= LEAST_BASELINES:
         half = half_width(values)
         low, high = np.fmin(low, mean - half), np.fmax(high, mean + half)  # ignore NaN
         low, high = float(max(bounds[0], low)), float(min(bounds[1], high))
+    remarks = ["rests on one head"] * (owners == 1)
+    remarks += ["no interval from so few baselines"] * isnan(low)
+    note = "; ".join(filter(None, [note, *remarks]))
     if n is None:
         n, of = len(values), "baselines"
     return Measured(mean, low, high, n, of, note, len(values))

@@ -98,11 +98,7 @@ def positional_confidence(evidence: Evidence) -> Measured:
     heads = heads[have(heads, POSITIONAL)]
     require(len(heads), "no head is positional")
     least = heads.groupby("seed")["confidence"].min()
-    note = (
-        f"by seed {each(least, Unit.SHARE.text)}"
-        if len(least) > 1
-        else "one baseline has no interval"
-    )
+    note = f"by seed {each(least, Unit.SHARE.text)}" if len(least) > 1 else ""
     counted = {"n": len(heads), "of": "positional heads", "owners": len(heads)}
     return mean_of(least, note=note, bounds=SHARES, **counted)
 
@@ -122,7 +118,6 @@ def rare_words(evidence: Evidence) -> Measured:
     require(len(heads), "no sentence has a rare token, or the first layer no heads")
     best = heads.groupby("seed")[["rarest", "two_rarest"]].max()
     note = f"on the rarest token {Unit.SHARE.text(best['rarest'].mean())}"
-    note += "" if len(best) > 1 else "; one baseline has no interval"
     return mean_of(best["two_rarest"], n=len(heads), of="heads", note=note, bounds=SHARES)
 
 
@@ -175,9 +170,7 @@ def second_of_layer_1(evidence: Evidence) -> Measured:
     first = heads[heads["layer"] == 1].groupby("seed")["relevance"]
     require(len(first) and first.size().min() > 1, "the first layer has no two heads")
     shares = first.agg(lambda heads: heads.nlargest(2).iloc[1] / heads.max())
-    return mean_of(
-        shares, bounds=SHARES, note="" if len(shares) > 1 else "one baseline has no interval"
-    )
+    return mean_of(shares, bounds=SHARES)
 
 
 def relevance_and_confidence(

@@ -5,21 +5,19 @@ A measure takes the evidence of a corpus and returns a number, or raises `NotTes
 """
 
 from dataclasses import replace
-from math import inf, isfinite
 
 import numpy as np
 import pandas as pd
 
 from specialized_heads.experiment.names import CONTINUED
 from specialized_heads.model.architecture import SCOPES
-from specialized_heads.report.claims.claim import LEAST_BASELINES, Measured, Unit
+from specialized_heads.report.claims.claim import Measured, Unit
 from specialized_heads.report.claims.evidence import MODEL, Evidence, counterparts, require
-from specialized_heads.report.claims.inference import SHARES, each, half_width, mean_of
+from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of
 from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
-# of the heads: a larger share than that of the largest pruned model is judged up to here
-BESIDE = 0.05
+BESIDE = 0.05  # of the heads: a model within this share stands for it
 ROUNDING = 1e-9
 MIN_DRAWS = 50  # that a gate sees before it closes; with fewer, its rate decides and not the loss
 CLOSED = 0.1  # P(open) of a closed gate
@@ -41,43 +39,52 @@ def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
 
 
 def loss(
-    evidence: Evidence, *, data: str, scope: str, heads: int, of: int, change: float
+    evidence: Evidence,
+    *,
+    data: str,
+    scope: str,
+    heads: int,
+    of: int,
+    change: float,
+    beside: str = "",
 ) -> Measured:
     """BLEU minus that of λ 0 with as large a share of the heads left; the note has that from the
     baseline.
 
     Args:
+        beside: the claim about the paper's other corpus with nearly the same share of heads, which
+            alone is judged on corpora that are neither.
         data: the paper's corpus; its other corpus has a value of its own.
         scope: of pruning.
         heads, of: left in the paper's model, of how many that can go.
         change: the paper's, in BLEU.
     """
     require(evidence.stands_for in ("", data), "the paper gives this corpus a value of its own")
-    found, values = difference(evidence, scope=scope, left=heads / of)
-    beside, _ = difference(evidence, scope=scope, left=heads / of, column="difference")
+    require(evidence.stands_for or not beside, f"{beside} has nearly the same share of the heads")
+    found = difference(evidence, scope=scope, left=heads / of)
+    whole = difference(evidence, scope=scope, left=heads / of, column="difference")
     form = Unit.DIFFERENCE.text
     notes = [
-        f"against λ 0; against the baseline {form(beside.value)} [{form(beside.low)}, "
-        f"{form(beside.high)}]"
+        found.note,
+        f"against the baseline {form(whole.value)} [{form(whole.low)}, {form(whole.high)}]",
     ]
-    notes += [seeds_note(values)] * (len(values) > 1)
-    absent = sorted(set(evidence.pruned_models(scope)["seed"]) - set(values.index))
-    notes += [f"seed {' and '.join(map(str, absent))} is not compared with λ 0"] * bool(absent)
+    absent = {*evidence.pruned_models(scope)["seed"]} - {*evidence.compared(scope)["seed"]}
+    notes += [f"seed {' and '.join(map(str, sorted(absent)))} has no model with λ 0"] * bool(absent)
     notes += [f"the interval excludes the paper's {form(change)}"] * (
         not found.low <= change <= found.high
     )
-    return replace(found, note="; ".join(notes))
+    return replace(found, note="; ".join(filter(None, notes)))
 
 
 def difference(
     evidence: Evidence, *, scope: str, left: float, column: str = COUNTERPART[0]
-) -> tuple[Measured, pd.Series]:
-    """BLEU minus that of a reference with a share of the heads left, interpolated; and its value by
-    seed (`Evidence.curve`).
+) -> Measured:
+    """BLEU minus that of a reference with a share of the heads left, interpolated
+    (`Evidence.curve`).
 
-    The interval of the mean over seeds is that of one bootstrap, in which each resample of
-    sentences is the same for all seeds. Older tables do not have the resamples: there it is the
-    mean of the seeds' intervals, which is at least as wide.
+    The interval over sentences of the mean over seeds is that of one bootstrap, in which each
+    resample of sentences is the same for all seeds. Older tables do not have the resamples: there
+    it is the mean of the seeds' intervals, which is at least as wide.
     """
     values, ends, drawn = {}, [], []
     curves = evidence.curve(scope, column=column)
@@ -92,35 +99,25 @@ def difference(
         values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
         ends.append(interval)
         drawn.append([np.interp(left, shares, series) for series in resampled.T])
-    low, high = np.mean(ends, axis=0)
+    within, source = tuple(np.nanmean(ends, axis=0)), "mean of the seeds' intervals"
     if all(len(samples) for samples in drawn):
-        low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
-    by_seed, sentences = pd.Series(values, dtype=float), int(evidence.scores["sentences"].iloc[0])
-    shared = {"across": across(by_seed), "baselines": len(values)}
-    return Measured(
-        by_seed.mean(), float(low), float(high), sentences, "sentences", **shared
-    ), by_seed
+        within, source = tuple(np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))), "sentences"
+    by_seed = pd.Series(values, dtype=float)
+    note = seeds_note(by_seed, within, source=source) if len(by_seed) > 1 else ""
+    sentences = int(evidence.scores["sentences"].iloc[0])
+    return mean_of(by_seed, within=within, n=sentences, of="sentences", note=note)
 
 
-def across(by_seed: pd.Series) -> tuple[float, float]:
-    """Student's interval over baselines, unbounded where there are too few.
-
-    The interval over sentences alone says nothing of other baselines.
-    """
-    half = half_width(by_seed) if len(by_seed) >= LEAST_BASELINES else inf
-    return float(by_seed.mean()) - half, float(by_seed.mean()) + half
-
-
-def seeds_note(by_seed: pd.Series) -> str:
-    """The values of several seeds, and the interval over them."""
-    form, (low, high) = Unit.DIFFERENCE.text, across(by_seed)
-    over = f"; over baselines [{form(low)}, {form(high)}]" if isfinite(low) else ""
-    return f"by seed {each(by_seed, form)}{over}"
+def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "sentences") -> str:
+    """The values of several seeds, and the interval over sentences, where that over baselines may
+    have widened it."""
+    form = Unit.DIFFERENCE.text
+    return f"by seed {each(by_seed, form)}; over {source} [{', '.join(map(form, within))}]"
 
 
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to
-    interpolate."""
+    interpolate, and neither is close to it."""
     below, above = (
         shares[shares <= share + ROUNDING].max(),
         shares[shares >= share - ROUNDING].min(),
@@ -129,7 +126,8 @@ def require_near(shares: np.ndarray, share: float) -> None:
         f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too "
         f"far from {share:.0%}"
     )
-    require(above - below <= WIDEST, too_far)
+    near = min(share - below, above - share) <= BESIDE
+    require(near or above - below <= WIDEST, too_far)
 
 
 def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measured:
@@ -168,24 +166,16 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
             np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]
         ]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
-    note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'])}"
+    within = float(low), float(high)
+    note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"
     matched = control in CONTINUED and updates == needed
     if not matched:
         note += (
             f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models "
             f"in two"
         )
-    return Measured(
-        means["gain"].mean(),
-        float(low),
-        float(high),
-        len(pairs),
-        "model pairs",
-        note,
-        len(means),
-        confounded=not matched,
-        across=across(means["gain"]),
-    )
+    gained = mean_of(means["gain"], within=within, n=len(pairs), of="model pairs", note=note)
+    return replace(gained, confounded=not matched)
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import isnan
 
 import numpy as np
 import pandas as pd
@@ -164,15 +165,13 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
             np.interp(left, shares, [points[share][n] for share in shares]) for n in range(2)
         )
     require(kept, "the baselines have no function")
-    values = pd.Series(kept, dtype=float)
-    note = (
-        f"random heads, as many per layer, keep {Unit.SHARE.text(np.mean(list(chance.values())))}"
-    )
-    note += (
-        f"; by seed {each(values, Unit.SHARE.text)}"
-        if len(values) > 1
-        else "; one baseline has no interval"
-    )
+    values, random = (pd.Series(of, dtype=float).sort_index() for of in (kept, chance))
+    more, points = mean_of(values - random, bounds=DIFFERENCES), Unit.POINTS.text
+    note = f"random heads, as many per layer, keep {Unit.SHARE.text(random.mean())}"
+    if len(values) > 1:
+        note += f"; by seed {each(values, Unit.SHARE.text)}"
+    if not isnan(more.low):
+        note += f"; {points(more.value)} points [{points(more.low)}, {points(more.high)}] more"
     return mean_of(values, note=note, bounds=SHARES)
 
 
@@ -210,16 +209,18 @@ def taken_over(evidence: Evidence) -> Measured:
     """The share of the baselines in which a head that is left has taken over the function of a
     pruned one.
 
-    A head counts if its score for the function has grown with an interval above zero and was not
-    close to the threshold before. The models of a baseline, most of them nested, count once.
-    Baselines that lost no head with a function say nothing.
+    A function of a pruned head is one that no head left had. A head takes it over if its margin has
+    grown with an interval above zero and was not close to the threshold before; shares of argmaxes
+    have no interval, so that positions are not taken over. The models of a baseline, most of them
+    nested, count once. Baselines that lost no such function say nothing.
     """
     before = evidence.baseline_heads().set_index(HEAD, drop=False)
     functions, found, heads_found = _functions_by_head(evidence, before), {}, set()
     for seed, heads in evidence.survivors("encoder"):
         left = _functions_by_head(evidence, heads)
+        kept = set().union(*(functions[head] for head in left))
         gone = set().union(
-            *(had for head, had in functions.items() if head[0] == seed and head not in left)
+            *(had - kept for head, had in functions.items() if head[0] == seed and head not in left)
         )
         if not gone:
             continue
@@ -243,25 +244,18 @@ def taken_over(evidence: Evidence) -> Measured:
 
 
 def _grown(before: pd.Series, after: pd.Series, function: str) -> bool:
-    """Whether a head's score for a function was well below its threshold and has grown for sure.
+    """Whether a head's margin for a relation was well below the threshold and has grown for sure.
 
     The two margins' intervals are combined as if they were independent, though the sentences are
-    the same, so the test errs towards no change. Shares have no interval: their growth counts.
+    the same, so the test errs towards no change.
     """
-    name, *offset = function.split()
-    if f"{function}_margin" in before:
-        column, threshold = f"{function}_margin", BY_NAME[SYNTACTIC].threshold
-        half = np.hypot(
-            *((row[f"{column}_high"] - row[f"{column}_low"]) / 2 for row in (before, after))
-        )
-    else:
-        of_tokens = BY_NAME.get(function)
-        column = (
-            of_tokens.score if of_tokens else f"share_{offset[0]}" if offset else "positional_share"
-        )
-        column, half = (column if column in before else "positional_share"), 0.0
-        threshold = of_tokens.threshold if of_tokens else BY_NAME[POSITIONAL].threshold
-    near = before[column] > threshold - NEAR_THRESHOLD
+    column = f"{function}_margin"
+    if column not in before:
+        return False
+    half = np.hypot(
+        *((row[f"{column}_high"] - row[f"{column}_low"]) / 2 for row in (before, after))
+    )
+    near = before[column] > BY_NAME[SYNTACTIC].threshold - NEAR_THRESHOLD
     return bool(not near and after[column] - before[column] > half)
 
 
