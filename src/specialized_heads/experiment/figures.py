@@ -238,7 +238,7 @@ RESULTS = [
            "Figure \u20073: positions of dependents"),
     Result("figures/figure4", "figures.syntactic figure4", PAPER,
            "Figure \u20074: accuracy of syntactic heads"),
-    Result("figures/figure5", "figures.rare_words", PAPER,
+    Result("figures/figure5", "figures.functions figure5", PAPER,
            "Figure \u20075: attention of the rare-words head",
            files={"examples": (HEADS.replace(".parquet", ".examples.json"),
                                lambda experiment: corpora(experiment)[:1])}),

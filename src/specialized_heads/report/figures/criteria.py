@@ -6,7 +6,9 @@ as many updates as pruning with gates takes. For comparison, the figure also sho
 gates pruned to the same numbers of heads: they had as many updates, but most of them while the
 gates were closing. The random choice is the median of several draws by development loss; the
 numbers have the share of these draws with a smaller loss than a criterion's, and its BLEU minus
-that of the heads of the gates.
+that of the heads of the gates. Bars are 95% bootstrap intervals over sentences, or the range over
+several seeds; criteria are moved aside so that their bars do not cover each other. A filled marker
+differs from the baseline at p < 0.05.
 """
 
 from itertools import product
@@ -16,7 +18,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.evidence import MODEL
@@ -37,6 +38,7 @@ COLUMNS = [
     "criterion",
     "heads",
     "seeds",
+    "seed",
     *with_ends("bleu"),
     "bleu_sd",
 ]
@@ -127,46 +129,32 @@ def draw(points: pd.DataFrame) -> Figure:
     stages = (False, True) if points["finetuned"].any() else (False,)
     shared = dict.fromkeys(("sharex", "sharey"), "row") if len(stages) == 2 else {}
     drawn, _, panels = style.panels(
-        rows.ngroups * len(stages), across=2, height=2.1, more_height=0.5, **shared
+        rows.ngroups * len(stages), across=2, height=2.3, more_height=0.5, **shared
     )
+    present = [name for name in style.CRITERIA if name in set(points["criterion"])]
     for axes, (((corpus, scope), same), finetuned) in zip(
         panels, product(rows, stages), strict=True
     ):
         baseline = same[same["criterion"] == "baseline"].squeeze()
         models = same[(same["finetuned"] == finetuned) & (same["criterion"] != "baseline")]
         axes.axhline(baseline["bleu"], **style.REFERENCE)
-        for criterion, series in style.by(models, "criterion").items():
-            series, look = series.sort_values("heads"), style.CRITERIA[criterion]
-            if series["seeds"].max() > 1:
-                band = series["bleu_low"], series["bleu_high"]
-                axes.fill_between(
-                    series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0
-                )
-            axes.plot(
-                series["heads"],
-                series["bleu"],
-                color=look.colour,
-                marker=look.marker,
-                linestyle=look.line,
+        for place, criterion in enumerate(present):
+            series = models[models["criterion"] == criterion]
+            share = series["heads"] / baseline["heads"] + style.dodge(
+                place, len(present), step=0.007
             )
-            sweep.hollow(axes, series, x="heads", y="bleu", look=look)
-        axes.grid(axis="y")
-        axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']:.0f}")
+            look = style.CRITERIA[criterion]
+            sweep.line(axes, series.assign(share=share), x="share", y="bleu", look=look)
         title = "not fine-tuned" if not finetuned else "none is fine-tuned"
         if finetuned and len(models):
             title = f"fine-tuned, {models['updates'].max():,.0f} updates"
-        axes.set_title(style.wrap(f"{corpus}: {title}", inches=style.DOUBLE / 2 - 0.6))
+        title = f"{corpus}{sweep.seeds_note(models)}: {title}"
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / 2 - 0.6))
+        style.share_axis(axes, f"{baseline['heads']:.0f} {SCOPES[scope]}")
         if not finetuned:
             axes.set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
-        axes.set_xlim(-0.03 * baseline["heads"], 1.03 * baseline["heads"])
         sweep.widen(axes, least=0.0)
-    present = [name for name in style.CRITERIA if name in set(points["criterion"])]
     handles = [style.key(style.CRITERIA[name], LABELS.get(name, name)) for name in present]
     handles.append(Line2D([], [], label="baseline", **style.REFERENCE))
-    if note := sweep.seeds_note(points, text="mean and range of {} seeds"):
-        band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
-        one = "; of one: 95% interval" if points["seeds"].min() == 1 else ""
-        handles.append(Patch(label=note + one, **band))
-    handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
-    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
+    style.legend(drawn, handles + sweep.filled_key(points, "baseline"), ncols=3)
     return drawn

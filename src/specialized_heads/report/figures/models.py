@@ -165,11 +165,19 @@ def curves_draw(curves: pd.DataFrame) -> Figure:
     or the number of heads or, where a criterion chose the heads, the criterion at all numbers of
     heads. Lines are the training loss, points the loss on the development set. The two differ in
     more than the data: the training loss includes label smoothing, dropout and random gates, the
-    development loss does not.
+    development loss does not. Points are moved aside a little so that all of them show.
     """
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
     drawn, grid, panels = style.panels(len(groups), across=ACROSS, height=HEIGHT, more_height=0.4)
     inches = style.DOUBLE / grid.shape[1] - 0.4
+    colour = {"color": style.PAPER_COLOUR}
+    handles = [
+        Line2D([], [], label="training", **colour, **THIN),
+        Line2D([], [], label="development set", marker="o", **colour, **DEVELOPMENT),
+    ]
+    if (curves["kind"] != "baseline").any():
+        text = "baseline's last on the development set"
+        handles.append(Line2D([], [], label=text, **style.REFERENCE))
     for axes, ((corpus, kind, scope), same) in zip(panels, groups, strict=True):
         if kind != "baseline":
             base = curves[(curves["corpus"] == corpus) & (curves["kind"] == "baseline")].dropna(
@@ -179,27 +187,24 @@ def curves_draw(curves: pd.DataFrame) -> Figure:
                 axes.axhline(loss, **style.REFERENCE)
         _panel(axes, same)
         what = f"{TITLES[kind]} ({scope})" if scope else kind
-        axes.set_title(f"{style.wrap(corpus, inches=inches)}\n{style.wrap(what, inches=inches)}")
-        axes.set_xlim(0, None)
+        seeds = list(map(str, same["seed"].unique()))
+        title = f"{corpus}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+        axes.set_title(f"{style.wrap(title, inches=inches)}\n{style.wrap(what, inches=inches)}")
+        axes.set_xlim(0, 1.08 * same["update"].max())
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.grid(axis="y")
     for axes in grid[:, 0]:
         axes.set_ylabel(f"loss, nats per {' or '.join(curves['unit'].unique())}")
     style.label_lowest(grid, "update")
-    handles = [
-        Line2D([], [], color=style.PAPER_COLOUR, label="training", **THIN),
-        Line2D(
-            [], [], color=style.PAPER_COLOUR, label="development set", marker="o", **DEVELOPMENT
-        ),
-        Line2D([], [], label="baseline's last on the development set", **style.REFERENCE),
-    ]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
+    style.legend(drawn, handles, ncols=3)
     return drawn
 
 
 def _panel(axes: Axes, curves: pd.DataFrame) -> None:
     """The models of one panel; the seeds of a model are lines of the same colour."""
-    key = []
-    for label, look, same in _looks(curves):
+    key, looks = [], list(_looks(curves))
+    end = curves["update"].max()
+    for place, (label, look, same) in enumerate(looks):
         for _, curve in same.groupby(["target_heads", "seed"], dropna=False):
             # A line of one point would be invisible.
             line = {
@@ -209,13 +214,9 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
             }
             axes.plot(curve["update"], curve["loss"], **line, **THIN)
             held_out = curve.dropna(subset="dev_loss")
-            axes.plot(
-                held_out["update"],
-                held_out["dev_loss"],
-                color=look.colour,
-                marker=look.marker,
-                **DEVELOPMENT,
-            )
+            aside = end * style.dodge(place, len(looks))
+            marker = {"color": look.colour, "marker": look.marker}
+            axes.plot(held_out["update"] + aside, held_out["dev_loss"], **marker, **DEVELOPMENT)
         if label:
             key.append(style.key(look, label, markersize=2.5, **THIN))
     if key:

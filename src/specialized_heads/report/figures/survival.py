@@ -2,10 +2,10 @@
 (section 6.2.2).
 
 A point is the survival of encoder heads with a function minus that of heads without, within layers
-and seeds, with its 95% interval (`claims.of_survival.survival`). On the right, both survivals over
-all layers, and the numbers of heads. In the row of all models, survival is the share of the models
-that keep a head. Models with undecided gates (grey) do not count there, as in the claims. A hollow
-marker differs from 0 at p < 0.05.
+and seeds, with its 95% interval (`claims.of_survival.survival`); a filled one differs from 0 at
+p < 0.05. On the right, how many of these heads are left, over all layers. In the row of all models,
+it is the share of the models that keep a head. Models with undecided gates (grey) do not count
+there, as in the claims.
 """
 
 from contextlib import suppress
@@ -141,16 +141,17 @@ def draw(rows: pd.DataFrame) -> Figure:
     lines = len(rows) + 1.6 * groups.ngroups + sum(more.values())
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")
     axes = drawn.add_subplot()
+    left = np.floor(4 * np.nanmin([-0.25, *rows["low"]])) / 4
     y, labels = -1.0, {}
     for key, same in groups:
         y += 1.6 + more[key]
-        axes.text(-1, y + 0.4, titles[key], weight="bold", va="bottom")
+        axes.text(left, y + 0.4, titles[key], weight="bold", va="bottom")
         axes.plot([0, 0], [y + 0.5, y + len(same) + 0.5], zorder=0, **style.REFERENCE)
         for row in same.to_dict("records"):
             y += 1
-            seed = f", seed {row['seed']}" if same["seed"].nunique() > 1 else ""
             whole = pd.isna(row["seed"])
-            labels[y] = "all models" if whole else f"{_target(row)}{seed}: {row['left']} left"
+            model = f"{_target(row)}, seed {row['seed']}: {row['left']} left"
+            labels[y] = "all models" if whole else model
             undecided = whole and not same.loc[same["seed"].notna(), "counted"].any()
             _point(
                 axes,
@@ -163,15 +164,23 @@ def draw(rows: pd.DataFrame) -> Figure:
         axes.text(
             place, -0.4, style.wrap(text, inches=0.8, size=6.5), size=6.5, ha="center", va="bottom"
         )
-    axes.set_xlabel("survival of heads with a function − that of others", x=1.02 / (1.02 + 1.9))
-    axes.set(xlim=(-1.02, 1.9), ylim=(y + 0.7, -0.3), xticks=np.linspace(-1, 1, 9))
-    axes.spines["bottom"].set_bounds(-1, 1)
+    middle = (1 - left) / 2 / (1.9 - left)
+    axes.set_xlabel("survival of heads with a function − that of others", x=middle)
+    axes.set(xlim=(left - 0.02, 1.9), ylim=(y + 0.7, -0.3), xticks=np.arange(left, 1.01, 0.25))
+    axes.spines["bottom"].set_bounds(left, 1)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    handles = [Line2D([], [], label=name, **look) for name, look in LOOKS.items()]
-    drawn.legend(
-        handles=[*handles, sweep.hollow_key("line at 0")], loc="outside lower center", ncols=4
-    )
+    one, measured = rows["seed"].notna(), rows["difference"].notna()
+    kinds = (one & rows["counted"], one & ~rows["counted"], ~one & measured)
+    handles = [
+        Line2D([], [], label=name, **look)
+        for (name, look), rows_of_kind in zip(LOOKS.items(), kinds, strict=True)
+        if rows_of_kind.any()
+    ]
+    if ((rows["low"] > 0) | (rows["high"] < 0)).any():
+        text = f"filled: differs from 0, p < {sweep.FILLED_BELOW}"
+        handles.append(style.marker_key(text))
+    style.legend(drawn, handles, ncols=4)
     return drawn
 
 
@@ -196,17 +205,20 @@ def _point(axes: Axes, row: dict, y: float, *, without: str) -> None:
     if pd.isna(difference):
         axes.text(0, y, without, bbox=style.BEHIND_TEXT, **text)
         return
-    face = "white" if low > 0 or high < 0 else look["color"]
+    face = look["color"] if low > 0 or high < 0 else "white"
     axes.plot([low, high], [y, y], **(look | {"marker": ""}))
     axes.plot(difference, y, markerfacecolor=face, **look)
 
 
 def _left(row: dict, kind: str) -> str:
-    """The survival of heads of a kind, and how many they are."""
-    if pd.isna(row[f"{kind}_survival"]):
+    """How many heads of a kind are left; of all models, the share."""
+    survival = row[f"{kind}_survival"]
+    if pd.isna(survival):
         return ""
     heads = row["labelled"] if kind == "labelled" else row["heads"] - row["labelled"]
-    return f"{row[f'{kind}_survival']:.0%} of {heads}"
+    return (
+        f"{survival:.0%} of {heads}" if pd.isna(row["seed"]) else f"{survival * heads:.0f}/{heads}"
+    )
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
