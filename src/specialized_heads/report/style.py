@@ -371,7 +371,7 @@ def function_legend(
         if name in found
     ]
     labels = [handle.get_label() for handle in (*handles, *more)]
-    if functions.str.contains("; ").any():
+    if functions.astype(str).str.contains("; ").any():
         more += (tuple(handles[:2]),)
         labels.append("several functions")
     both = {tuple: HandlerTuple(ndivide=None, pad=0)}

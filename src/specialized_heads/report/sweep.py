@@ -70,11 +70,11 @@ def over_seeds(
         in place of the range.
 
     Returns:
-        one row per key: the keys, seeds (how many), seed (its name, of one), `first`, and each
-        value's mean, standard
-        deviation (`_sd`) and range, `_low` to `_high`; an interval that the rows have under these
-        names replaces the range of a single seed. With `p_values`, also p_value (`p_of_seeds`);
-        with `intervals`, that column's range is in `_lowest` and `_highest`.
+        one row per key: the keys, seeds (how many), seed (which, if it is one), `first`, and each
+        value's mean, standard deviation (`_sd`) and range, `_low` to `_high`; an interval that the
+        rows have under these names replaces the range of a single seed. With `p_values`, also
+        p_value (`p_of_seeds`); with `intervals`, that column's range is in `_lowest` and
+        `_highest`.
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
@@ -192,13 +192,9 @@ def column_label(model: pd.Series, columns: int) -> str:
     """The heads that are left in a model above its target, as the label of one of so many
     columns."""
     lam, asked = model["lam"], model["target_heads"]
-    label = (
-        f"target: {asked:.0f}"
-        if pd.notna(asked)
-        else f"λ {lam:g}"
-        if pd.notna(lam)
-        else "none pruned"
-    )
+    label = f"λ {lam:g}" if pd.notna(lam) else "none pruned"
+    if pd.notna(asked):
+        label = f"target: {asked:.0f}"
     return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 

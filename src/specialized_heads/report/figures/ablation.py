@@ -35,10 +35,8 @@ SETS_COLUMNS = ["corpus", "second", *HEAD[1:], "delta_test", "delta_second", *CO
 PANELS = 3  # per row
 ALONE_CAPTION = (
     "The best head of each layer, chosen on the same test set: {metric} when it is the only head "
-    "left in the layer, minus "
-    "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at "
-    "p < {level} (paired "
-    "bootstrap; for every seed). {paper}"
+    "left in the layer, minus {metric} of the whole model (with several seeds, n: mean ± "
+    "standard deviation); *: differs at p < {level} (paired bootstrap; for every seed). {paper}"
 )
 ALONE_KEYS = ["corpus", "type", "layer"]
 ALONE_COLUMNS = [*ALONE_KEYS, "seeds", "heads", "head", "bleu_full", *with_ends("delta")]
@@ -97,7 +95,7 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float, inches: float) -> Qu
     layers, width = int(heads["layer"].max()), int(heads["head"].max())
     values = heads.pivot(index="layer", columns="head", values="delta")
     values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
-    size = min(7.0, inches / width * 72 / 2.75)
+    size = min(7.0, inches / width * 72 / 2.9)
     look = {"colours": CHANGES, "low": -limit, "high": limit}
     mesh = style.heat_map(axes, values, digits="z.1f" if size >= 5 else "", size=size, **look)
     for head in heads[heads["significant"]].itertuples():

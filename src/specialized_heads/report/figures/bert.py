@@ -26,10 +26,9 @@ TASKS_COLUMNS = ["task", "set", "metric", "sentences", "seeds", "majority"]
 TASKS_COLUMNS += [*with_ends("bag_of_words", "score"), "margin"]
 TASKS_CAPTION = (
     "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over "
-    "several seeds, n, mean and range), "
-    "of a logistic regression over the counts of subwords in each segment, and of the most "
-    "frequent label; margin: BERT minus "
-    "the better of these two. Matched: the domain of the training set; mismatched: another one."
+    "several seeds, n, mean and range), of a logistic regression over the counts of subwords in "
+    "each segment, and of the most frequent label; margin: BERT minus the better of these two. "
+    "Matched: the domain of the training set; mismatched: another one."
 )
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
 PRUNING_COLUMNS = [

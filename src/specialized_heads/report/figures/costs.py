@@ -27,10 +27,9 @@ FIGURE7_COLUMNS += [
 ]
 TABLE2_CAPTION = (
     "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test "
-    "BLEU with 95% "
-    "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the "
-    "same seed (paired "
-    "bootstrap); tok.: BLEU of lower-case Moses tokens, closer to the paper's"
+    "BLEU with 95% bootstrap intervals, after pruning and trained from scratch; p: against the "
+    "baseline of the same seed (paired bootstrap); tok.: BLEU of lower-case Moses tokens, closer "
+    "to the paper's"
 )
 SEVERAL = (
     "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, "
@@ -57,11 +56,9 @@ TABLE2_COLUMNS = [
 KINDS = ["baseline", "pruned", *CONTROLS]
 CONTROLS_CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder "
-    "self-attention and cross-attention; "
-    "updates of training, or of fine-tuning alone if the baseline was pruned; test BLEU with 95% "
-    "bootstrap interval, or "
-    "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired "
-    "bootstrap), the largest over "
+    "self-attention and cross-attention; updates of training, or of fine-tuning alone if the "
+    "baseline was pruned; test BLEU with 95% bootstrap interval, or mean ± standard deviation "
+    "over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
     "seeds, or 1 if some seeds gain and others lose."
 )
 CONTROLS_COLUMNS = ["corpus", "scope", "lam", "target_heads", "kind", "seeds", *TOTALS]

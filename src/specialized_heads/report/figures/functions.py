@@ -118,12 +118,8 @@ def labels_shown(rows: pd.DataFrame) -> pd.DataFrame:
             line[function.measure] = sweep.between(seeds[function.score], "{:.2f}")
         for function in FUNCTIONS:
             untested = function.score in seeds and seeds[function.score].isna().all()
-            count = (
-                "–"
-                if untested
-                else sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
-            )
-            line[f"{function.name} heads"] = count
+            count = sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            line[f"{function.name} heads"] = "–" if untested else count
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -356,6 +352,7 @@ def figure5_draw(weights: pd.DataFrame) -> Figure:
     """
     title, seed, layer, head, kind, score = weights.iloc[0][FIGURE5_COLUMNS[:6]]
     drawn = Figure(figsize=(style.DOUBLE, 2.5), layout="constrained")
+    drawn.get_layout_engine().set(w_pad=0.06)
     if pd.isna(layer):
         style.message(drawn.subplots(), f"{title}: {kind}", inches=style.DOUBLE)
         return drawn

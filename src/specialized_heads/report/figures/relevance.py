@@ -48,14 +48,12 @@ RULES_COLUMNS = [
 RULES_COLUMNS += ["order", "labelled", "mean_rank", *with_ends("auc")]
 RULES_CAPTION = (
     "Relevance of the baseline's encoder heads by rule, as shares of their layer; lowest to "
-    "highest over layers. halves agree: "
-    "share of 100 random splits of the development set whose halves have the same most relevant "
-    "head. ρ: Spearman's, by layer "
-    "and within all layers together. mean rank of the heads with a function in their layers, 1 for "
-    "the most relevant. AUC: "
-    "probability that a head with a function is more relevant than one of its layer without "
-    "(Newcombe's interval). top quarter: "
-    "its share of the layer's relevance, signs ignored. Intervals: 95%."
+    "highest over layers. halves agree: share of 100 random splits of the development set whose "
+    "halves have the same most relevant head. ρ: Spearman's, by layer and within all layers "
+    "together. mean rank of the heads with a function in their layers, 1 for the most relevant. "
+    "AUC: probability that a head with a function is more relevant than one of its layer without "
+    "(Newcombe's interval). top quarter: its share of the layer's relevance, signs ignored. "
+    "Intervals: 95%."
 )
 
 

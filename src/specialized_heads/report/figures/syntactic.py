@@ -18,10 +18,9 @@ COMMON, MOST_FREQUENT = "#BBBBBB", "#444444"
 POSITIONS = [position for position in range(-REACH, REACH + 1) if position]
 TABLE1_CAPTION = (
     "Dependency scores: accuracy of the best encoder head and of the most frequent relative "
-    "position (baseline), in "
-    "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the "
-    "sentences on which it is scored; "
-    "this flatters it, and its interval does not say by how much. Heads are named layer-head."
+    "position (baseline), in percent, with 95% bootstrap intervals over sentences. The best head "
+    "is chosen on the sentences on which it is scored; this flatters it, and its interval does "
+    "not say by how much. Heads are named layer-head."
 )
 SCORES = ["layer", "head", "accuracy", "low", "high"]
 ACCURACIES = [
