@@ -129,9 +129,12 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
     panels[1].axhline(0, **style.REFERENCE)
     whole = {paper.HEADS_PER_TYPE, *points.loc[points["kind"] == "baseline", "heads"]}
-    of = f"{whole.pop():.0f} encoder heads" if len(whole) == 1 else "all encoder heads"
+    of = f"{max(whole):.0f} encoder heads" if len(whole) == 1 else "all encoder heads"
     for axes, ylabel in zip(panels, ("BLEU", "change in BLEU"), strict=True):
         style.share_axis(axes, of, ylabel=ylabel)
+        if len(whole) == 1:
+            number = (lambda share: share * max(whole)), (lambda heads: heads / max(whole))
+            axes.secondary_xaxis("top", functions=number).set_xlabel("heads left, number")
         sweep.widen(axes)
     handles += [
         Line2D([], [], label="reference", **style.REFERENCE),

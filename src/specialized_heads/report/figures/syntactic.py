@@ -277,8 +277,9 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
         label = corpus if corpus in paper.MARKERS else ours
         handles.append(style.marker_key(label, color=colour, marker=marker))
     grey = {"color": style.PAPER_COLOUR}
+    if (scores["best"] & scores["syntactic"]).any():
+        handles.append(style.marker_key("✓: the best head is syntactic", marker=""))
     handles += [
-        style.marker_key("✓: the best head is syntactic", marker=""),
         style.marker_key("95% bootstrap interval", marker="|", markersize=7, **grey),
         Line2D([], [], color="black", linewidth=1.4, label="baseline: most frequent position"),
         style.marker_key("other heads", markersize=1.8, alpha=0.6, **grey),
