@@ -72,9 +72,8 @@ def over_seeds(
     Returns:
         one row per key: the keys, seeds (how many), seed (which, if it is one), `first`, and each
         value's mean, standard deviation (`_sd`) and range, `_low` to `_high`; an interval that the
-        rows have under these names replaces the range of a single seed. With `p_values`, also
-        p_value (`p_of_seeds`); with `intervals`, that column's range is in `_lowest` and
-        `_highest`.
+        rows have under these names replaces the range of a single seed. With `p_values`, p_value
+        (`p_of_seeds`); with `intervals`, the range of that column is `_lowest` to `_highest`.
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
@@ -364,7 +363,7 @@ def line(
             axes.plot(several[x], several[y + end], **seeds)
         for point in series[series["seeds"] < series["seeds"].max()].to_dict("records"):
             near = {"xytext": (4, 4), "textcoords": "offset points", "color": look.colour}
-            axes.annotate(f"n = {point['seeds']:.0f}", (point[x], point[y]), size=6, **near)
+            axes.annotate(f"of {point['seeds']:.0f}", (point[x], point[y]), size=6, **near)
     _markers(axes, series, x=x, y=y, look=look, label=label)
     if "decided" in series:
         _markers(axes, series[series["decided"] < 1], x=x, y=y, look=UNDECIDED)

@@ -91,10 +91,10 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
     Left, BLEU with its 95% bootstrap interval, or the range over several seeds. Right, the
     difference from the reference: the baseline, or the model trained for as long with λ 0 if there
     is one. Bars are 95% intervals of the paired bootstrap; with several seeds, of the mean, as in
-    the claims, with the lowest and the highest seed beside it. The paper's two results are beside
-    ours on the right; its BLEU, on another corpus, was 29.6 and 32.4. A filled marker differs from
-    the reference at p < 0.05, for every seed and in the same direction. A grey square has undecided
-    gates, and does not count in the claims.
+    the claims, with the lowest and the highest seed beside it ("of 2": a mean of fewer seeds). The
+    paper's two results are beside ours on the right; its BLEU was 29.6 and 32.4. A filled marker
+    differs from the reference at p < 0.05, for every seed and in the same direction. A grey square
+    has undecided gates, and does not count in the claims.
     """
     corpora = style.by(points, "corpus")
     drawn = Figure(

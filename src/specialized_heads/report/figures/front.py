@@ -211,11 +211,9 @@ def _heads(axes: Axes, cells: pd.DataFrame, *, left: float, bottom: float) -> No
 def _key(heads: pd.DataFrame) -> list[Patch]:
     """Legend of the functions that some heads have."""
     found = set("; ".join(heads["functions"]).split("; "))
-    fills = COLOURS | {NONE: COLOURS["other"]}
+    labels = {name: name for name in ORDER} | {NONE: "no function found"}
     return [
-        Patch(
-            label=name.replace("none", "no function"), edgecolor="white", linewidth=0, **fills[name]
-        )
-        for name in (*ORDER, NONE)
+        Patch(label=label, edgecolor="white", linewidth=0, **COLOURS.get(name, COLOURS["other"]))
+        for name, label in labels.items()
         if name in found
     ] + [Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]
