@@ -31,6 +31,14 @@ def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make) -
     assert "EN-FR, seed 1: 48 encoder heads" in make.texts(relevance.figure1_draw(plotted))
 
 
+def test_the_legend_has_the_functions_in_the_figure_alone(make) -> None:
+    heads = relevance.figure1_numbers(make.tables(heads={"EN-FR": make.heads()}))
+    everything = {"positional", "syntactic", "rare words", "other", "several functions"}
+    assert everything <= set(make.texts(relevance.figure1_draw(heads)))
+    few = heads[heads["functions"].isin(["syntactic", "other"])]
+    assert everything & set(make.texts(relevance.figure1_draw(few))) == {"syntactic", "other"}
+
+
 def test_missing_negative_and_no_relevance(make) -> None:
     table = make.heads(1, 4)
     table.loc[:3, "relevance"] = [np.nan, -0.2, 0.1, 0.2]
