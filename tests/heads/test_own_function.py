@@ -80,14 +80,14 @@ def page(name):
 
 def test_figures_and_tables(both, make) -> None:
     with_it, without = both
-    functions, survival, left, gates = map(page, ("functions", "survival", "heads_left", "gates"))
+    functions, choice, left, gates = map(page, ("functions", "choice", "heads_left", "gates"))
     line = functions.labels_shown(functions.labels_numbers(with_it)).iloc[0]
     assert (line["share at punctuation"], line["punctuation heads"]) == ("0.80", "2 of 24")
     emergence = functions.emergence_numbers(with_it)
     assert set(emergence.loc[emergence["measure"] == "punctuation", "value"]) == {0.8}
-    labelled = [survival.numbers(tables)["labelled"].iloc[-1] for tables in both]
+    labelled = [choice.survival_numbers(tables)["labelled"].iloc[-1] for tables in both]
     assert labelled[0] == labelled[1] + 2
-    assert "share at punctuation" in survival.numbers(with_it)
+    assert "share at punctuation" in choice.survival_numbers(with_it)
     cells = left.figure8_numbers(with_it)
     assert (cells["names"] == "punctuation").sum() == 3  # two before pruning, one after it
     assert "punctuation" in make.texts(left.figure8_draw(cells))

@@ -17,7 +17,7 @@ from small import ENVIRONMENT
 from specialized_heads.model import devices
 from specialized_heads.model.devices import choose_device, lock, own_gpu, take_gpus
 from specialized_heads.report.data import Tables
-from specialized_heads.report.figures import provenance
+from specialized_heads.report.figures import runs
 from specialized_heads.stage import UserError
 from specialized_heads.training import parallel, state
 
@@ -183,9 +183,7 @@ def make_environment() -> Callable[[], dict[str, str]]:
     """The table of the environment, as a dictionary."""
 
     def values() -> dict[str, str]:
-        rows = provenance.environment_numbers(
-            Tables(*[pd.DataFrame()] * 5), engines=[], device="auto"
-        )
+        rows = runs.environment_numbers(Tables(*[pd.DataFrame()] * 5), engines=[], device="auto")
         return dict(zip(rows["name"], rows["value"], strict=True))
 
     return values
@@ -195,7 +193,7 @@ def test_the_environment_is_described_where_linux_is_not(
     monkeypatch, tmp_path: Path, make_environment
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(provenance, "PROCESSOR", tmp_path / "no cpuinfo")
+    monkeypatch.setattr(runs, "PROCESSOR", tmp_path / "no cpuinfo")
     found = make_environment()
     assert found["processor"] == platform.machine() and found["processors of this job"] == str(
         os.cpu_count()

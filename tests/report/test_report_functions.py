@@ -9,7 +9,7 @@ import pytest
 from specialized_heads.report.claims import of_survival
 from specialized_heads.report.claims.evidence import evidence_of
 from specialized_heads.report.claims.inference import newcombe
-from specialized_heads.report.figures import survival
+from specialized_heads.report.figures import choice
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
         decided += [0.5 if name == "pruned/all_lambda0.2" else 1.0 for name in left]
     tables = make.tables(heads={"EN-FR": heads})
     tables = tables._replace(models=tables.models.assign(gates_decided=decided))
-    rows = survival.numbers(tables)
+    rows = choice.survival_numbers(tables)
     of_encoder = rows[rows["scope"] == "encoder"]
     assert of_encoder["lam"].fillna(-1).tolist() == [0.01, 0.01, 0.1, 0.1, -1]
     assert of_encoder["left"].fillna(-1).tolist() == [10, 10, 0, 0, -1]
@@ -81,7 +81,7 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     assert of_encoder.loc[of_encoder["lam"] == 0.1, "difference"].isna().all()
     of_all = rows[rows["scope"] == "all"]
     assert of_all["counted"].tolist() == [False, False, True, True, True]
-    text = survival.shown(rows)
+    text = choice.survival_shown(rows)
     names = [*["λ 0.01"] * 2, *["λ 0.1"] * 2, "all", *["λ 0.2*"] * 2, *["58 heads"] * 2, "all"]
     assert text["model"].tolist() == names
     assert text.loc[2, ["left", "difference", "relevance", "nested"]].tolist() == [
@@ -90,7 +90,9 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
         "–",
         "0 of 0 (0.0)",
     ]
-    written = make.texts(survival.draw(rows))
+    left = [text.loc[0, name].split("/") for name in choice.LEFT.values()]
+    assert np.sum(np.array(left, int), axis=0).tolist() == [10, 24]
+    written = make.texts(choice.survival_draw(rows))
     assert {
         "λ 0.01, seed 1: 10 left",
         "EN-FR, encoder heads pruned",
@@ -112,22 +114,22 @@ def test_nested_heads_beside_chance(make) -> None:
         models[f"pruned/encoder_lambda{lam}"] = whole[
             ~encoder | whole[columns].apply(tuple, axis=1).isin(heads)
         ]
-    rows = survival.numbers(make.tables(heads={"EN-FR": models}))
+    rows = choice.survival_numbers(make.tables(heads={"EN-FR": models}))
     assert rows["in_larger"].fillna(-1).tolist() == [-1, 3, 3]
     assert rows["by_chance"].fillna(-1).tolist() == [-1, (2 * 6 + 2 * 6) / 8, 3]
-    assert survival.shown(rows)["nested"].tolist() == ["–", "3 of 4 (3.0)", "3 of 4 (3.0)"]
+    assert choice.survival_shown(rows)["nested"].tolist() == ["–", "3 of 4 (3.0)", "3 of 4 (3.0)"]
 
     # Heads make the order, not λ; a model with undecided gates does not count.
     models["pruned/encoder_lambda0.1"], models["pruned/encoder_lambda0.3"] = list(models.values())[
         :0:-1
     ]
     tables = make.tables(heads={"EN-FR": models})
-    assert survival.shown(survival.numbers(tables))["nested"].tolist() == [
+    assert choice.survival_shown(choice.survival_numbers(tables))["nested"].tolist() == [
         "3 of 4 (3.0)",
         "–",
         "3 of 4 (3.0)",
     ]
     tables = tables._replace(models=tables.models.assign(gates_decided=0.5))
-    rows = survival.numbers(tables)
-    assert survival.shown(rows)["nested"].tolist() == ["3 of 4 (3.0)", "–", "–"]
-    assert "no model with decided gates" in make.texts(survival.draw(rows))
+    rows = choice.survival_numbers(tables)
+    assert choice.survival_shown(rows)["nested"].tolist() == ["3 of 4 (3.0)", "–", "–"]
+    assert "no model with decided gates" in make.texts(choice.survival_draw(rows))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import paper
-from specialized_heads.report.figures import gates, heads_left, rare_words, relevance, syntactic
+from specialized_heads.report.figures import functions, gates, heads_left, relevance, syntactic
 
 
 def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make) -> None:
@@ -28,7 +28,15 @@ def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make) -
         assert heads["confidence"].tolist() == expected["confidence"].tolist()
     functions = plotted.set_index(["layer", "head"])["functions"]
     assert (functions[1, 3], functions[1, 4]) == ("positional; syntactic", "other")
-    assert "EN-FR: 48 encoder heads" in make.texts(relevance.figure1_draw(plotted))
+    assert "EN-FR, seed 1: 48 encoder heads" in make.texts(relevance.figure1_draw(plotted))
+
+
+def test_the_legend_has_the_functions_in_the_figure_alone(make) -> None:
+    heads = relevance.figure1_numbers(make.tables(heads={"EN-FR": make.heads()}))
+    everything = {"positional", "syntactic", "rare words", "other", "several functions"}
+    assert everything <= set(make.texts(relevance.figure1_draw(heads)))
+    few = heads[heads["functions"].isin(["syntactic", "other"])]
+    assert everything & set(make.texts(relevance.figure1_draw(few))) == {"syntactic", "other"}
 
 
 def test_missing_negative_and_no_relevance(make) -> None:
@@ -56,7 +64,10 @@ def test_layers_and_models_without_heads_stay_in_place(make) -> None:
     assert heads["corpus"].unique().tolist() == ["EN-1", "EN-2"]
     figure = relevance.figure2_draw(heads)
     assert list(figure.axes[0].get_xticks()) == [1, 2, 3]
-    assert "EN-2: 0 encoder heads" in make.texts(figure)
+    assert any(
+        text.startswith("EN-2") and text.endswith(": 0 encoder heads")
+        for text in make.texts(figure)
+    )
 
 
 def test_figure8_stacks_heads_by_function_under_their_own_numbers(make) -> None:
@@ -91,13 +102,15 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make) -> None:
     assert set(zip(shown["layer"], shown["head"])) == set(zip(kept["layer"], kept["head"]))
     written = make.texts(heads_left.figure8_draw(columns))
     assert {"24 none pruned", "4 λ 0.005", "4 target: 4", "0 λ 0.1"} <= set(written)
-    named = {
-        "2-6 position −1",
-        "1-3 position −1 nsubj v→s",
-        "1-7 (+1) position −1 nsubj v→s",
-        "17 other",
-    }
+    named = {"2-6 position −1", "1-3 position −1 (+1)", "1-7 position −1 (+2)", "17 other"}
     assert named <= set(written)
+    # By chance, 7/24 of the four heads of a pruned model have a function.
+    figure = heads_left.figure8_draw(columns)
+    tops = [line.get_ydata()[0] for line in figure.axes[0].lines]
+    assert tops == pytest.approx([7 / 6, 7 / 6, 7 / 6, 0])
+    # A column is as high as it has heads.
+    heights = [patch.get_y() + patch.get_height() for patch in figure.axes[0].patches]
+    assert max(heights) == 24
 
 
 def test_figure8_names_relations_by_their_margin(make) -> None:
@@ -136,7 +149,8 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
             "sentences": shown,
         } | changed
         (tmp_path / "examples.json").write_text(json.dumps(example))
-        return rare_words.numbers(None, {"EN-FR": tmp_path / "examples.json"})
+        tables = make.tables(heads={"EN-FR": make.heads()})
+        return functions.figure5_numbers(tables, {"EN-FR": tmp_path / "examples.json"})
 
     plotted = maps("▁the ▁pen guin ▁waddles", "▁Мария ▁читает")
     given = json.loads((tmp_path / "examples.json").read_text())["sentences"]
@@ -147,16 +161,14 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
         assert here.loc[here["query"] == 1, "key_token"].tolist() == sentence["tokens"]
         assert here.loc[here["rarest"], "key"].unique().tolist() == [sentence["rarest"] + 1]
     headings = {
-        "EN-FR: rare-words head 1-3": plotted,
+        "EN-FR, seed 1: rare-words head 1-3": plotted,
         "EN-FR: no sentence of 8 to 14 subwords has": maps(
             layer=None, kind="no sentence of 8 to 14 subwords has a token"
         ),
     }
-    headings["EN-FR: no head passed the rare-words threshold"] = maps(
-        "▁a", kind="best of its layer"
-    )
+    headings["EN-FR, seed 1: no rare-words head"] = maps("▁a", kind="best of its layer")
     for heading, numbers in headings.items():
-        assert any(text.startswith(heading) for text in make.texts(rare_words.draw(numbers)))
+        assert any(text.startswith(heading) for text in make.texts(functions.figure5_draw(numbers)))
 
 
 # Positions of dependents (figure 3), dependency scores (figure 4, table 1).

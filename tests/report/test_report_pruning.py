@@ -7,7 +7,7 @@ import pytest
 
 from specialized_heads.report import style
 from specialized_heads.report.data import INTERVAL
-from specialized_heads.report.figures import costs, criteria, front, gates
+from specialized_heads.report.figures import choice, costs, front, gates
 
 FULL = [8, 8]
 
@@ -27,7 +27,7 @@ def test_gates_over_time(make) -> None:
     table = gates.pruning_numbers(
         make.tables(heads={"EN-FR": make.heads(1, 2)}, logs={"EN-FR": logs})
     )
-    assert table.drop(columns="corpus").fillna(-1).to_numpy().tolist() == [
+    assert table.drop(columns=["corpus", "seed"]).fillna(-1).to_numpy().tolist() == [
         ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9, "rare words"],
         ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8, "positional"],
         ["encoder", 0.01, -1, "encoder", 1, 1, 9, 0.7, "rare words"],
@@ -38,8 +38,8 @@ def test_gates_over_time(make) -> None:
     ]
     written = make.texts(gates.pruning_draw(table))
     assert {
-        "λ 0.01 choice: 5–9 undecided: 1 of 2",
-        "3 heads none below 0.1 undecided: 2 of 2",
+        "λ 0.01 choosing: 5–9 undecided: 1/2",
+        "cross-attention, 3 heads no gate closes undecided: 2/2",
     } <= set(written)
     # The key has the functions that these heads have.
     assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
@@ -144,7 +144,7 @@ def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a
     compared,
 ) -> None:
     tables = compared(1)
-    points = criteria.numbers(tables)
+    points = choice.criteria_numbers(tables)
     cut = tables.models[tables.models["kind"] == "cut"]
     without = points[~points["finetuned"] & (points["criterion"] != "baseline")]
     expected = {(row.scope, row.criterion, row.target_heads): row.bleu for row in cut.itertuples()}
@@ -176,7 +176,7 @@ def test_a_criterion_is_compared_with_the_gates_and_with_random_draws(compared) 
         models[f"counterpart_difference{end}"] = np.where(
             models["criterion"] == "gates", np.nan, value
         )
-    points = criteria.numbers(tables)
+    points = choice.criteria_numbers(tables)
     shares = {
         name: one(points, scope="encoder", finetuned=False, criterion=name, heads=8)
         for name in COMPARED
@@ -195,7 +195,7 @@ def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
     tables = compared(1, 2, 3)
     own = tables.models.query("kind == 'cut' and criterion == 'random' and target_heads == 2").index
     tables.models.loc[own, "p_value"] = [0.001, 0.2, 0.01]
-    points = criteria.numbers(tables)
+    points = choice.criteria_numbers(tables)
     point, bleu = (
         one(points, finetuned=False, criterion="random", heads=2),
         tables.models.loc[own, "bleu"],
@@ -209,7 +209,7 @@ def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
 def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared) -> None:
     tables = compared(1)
     for column, value in {"kind": "finetuned", "criterion": "gates"}.items():
-        points = criteria.numbers(
+        points = choice.criteria_numbers(
             tables._replace(models=tables.models[tables.models[column] != value])
         )
         assert len(points) and "pruned" not in set(points["criterion"])
@@ -248,6 +248,11 @@ def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
     # The paired difference is that of the table of models; the baseline is the reference.
     expected = tables.models[INTERVAL].fillna(0.0).iloc[[0, 1, 0, 2]]
     np.testing.assert_array_equal(left[INTERVAL].to_numpy(float), expected.to_numpy(float))
-    assert {"EN-FR", "baseline, 27.0", "48 of 48", "3 of 16", "16 of 48", "λ 0.01"} <= set(
-        make.texts(front.draw(rows))
-    )
+    assert {
+        "EN-FR",
+        "reference baseline, 27.0",
+        "48 of 48",
+        "3 of 16",
+        "16 of 48",
+        "λ 0.01",
+    } <= set(make.texts(front.draw(rows)))

@@ -13,7 +13,7 @@ import pytest
 
 import specialized_heads
 from specialized_heads.report import index
-from specialized_heads.report.figures import models, provenance
+from specialized_heads.report.figures import runs
 
 
 def test_curves_of_every_trained_model(make) -> None:
@@ -22,7 +22,7 @@ def test_curves_of_every_trained_model(make) -> None:
     )
     names = ["baseline", "pruned/encoder_lambda0.01", "scratch/all_heads12"]
     logs = {f"{name}/seed{seed}": log for name in names for seed in (1, 2)}
-    curves = models.curves_numbers(
+    curves = runs.curves_numbers(
         make.tables(models={"EN-FR": [make.model()]}, logs={"EN-FR": logs})
     )
     assert (len(curves), curves["dev_loss"].notna().sum(), set(curves["unit"])) == (
@@ -44,7 +44,7 @@ def test_table_of_models(make, stage) -> None:
     stem = stage("tables/models", make.tables(models={"EN-FR": rows, "B": other}))
     csv = pd.read_csv(stem.with_suffix(".csv"))
     assert csv["kind"].tolist() == [name.split("/")[0] for name in [*names, *names, "baseline"]]
-    assert csv.columns.tolist() == models.SCORES_COLUMNS
+    assert csv.columns.tolist() == runs.SCORES_COLUMNS
     text = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     numbers = "| 24/24/24 | 73% | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
     assert f"| EN-FR | scratch | all | 12 heads | 1 {numbers}" in text
@@ -61,9 +61,9 @@ def test_table_of_models(make, stage) -> None:
 def test_environment_names_versions_and_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = provenance.environment_numbers(
-        None, engines=["embedded", "stanza"], device="cpu"
-    ).set_index("name")["value"]
+    facts = runs.environment_numbers(None, engines=["embedded", "stanza"], device="cpu").set_index(
+        "name"
+    )["value"]
     assert facts["version"] == specialized_heads.__version__
     assert facts[["torch", "sacrebleu", "sentencepiece", "snakemake", "stanza"]].notna().all()
     assert len(facts["SHA-256 of the source files"]) == 64
@@ -83,16 +83,16 @@ def test_environment_names_versions_and_code(
         ]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.setattr(runs, "ROOT", tmp_path)
     (tmp_path / "src/specialized_heads").mkdir(parents=True)
     (tmp_path / "src/specialized_heads/__init__.py").touch()
     git("init", "-q")
     git("add", ".")
     git("commit", "-qm", "first")
     (tmp_path / "results").touch()
-    assert provenance.commit() == f"{git('rev-parse', 'HEAD')}, unchanged"
+    assert runs.commit() == f"{git('rev-parse', 'HEAD')}, unchanged"
     (tmp_path / "src/new.py").touch()
-    assert provenance.commit() == f"{git('rev-parse', 'HEAD')}, 1 file changed"
+    assert runs.commit() == f"{git('rev-parse', 'HEAD')}, 1 file changed"
 
 
 # The data card: everything that the stages counted is in it, and pairs that were dropped are not
@@ -112,7 +112,7 @@ COUNTS = {
     "dropped_in_cleaning": {"empty": 0, "too_long": 8},
     "clean": 82,
     "dropped_in_splitting": {"train_overlap": 2},
-    "splits": dict.fromkeys(provenance.SPLITS, SPLIT),
+    "splits": dict.fromkeys(runs.SPLITS, SPLIT),
 }
 CARD = {
     "kind": "opus",
@@ -130,7 +130,7 @@ def test_everything_that_was_counted_is_there_and_what_is_read_has_a_column_per_
     for name, value in {"card": CARD, "1": COUNTS, "2": other, "parses": parses}.items():
         (tmp_path / name).write_text(json.dumps(value))
     cards, trees = (dict.fromkeys(("One", "Two"), tmp_path / name) for name in ("card", "parses"))
-    numbers = provenance.data_card_numbers(
+    numbers = runs.data_card_numbers(
         None, cards, {"One": tmp_path / "1", "Two": tmp_path / "2"}, trees
     )
     found = numbers[numbers["corpus"] == "One"].set_index(["part", "quantity"])["value"]
@@ -149,8 +149,8 @@ def test_everything_that_was_counted_is_there_and_what_is_read_has_a_column_per_
     }
     for part, quantities in expected.items():
         assert found[part][list(quantities)].to_dict() == quantities
-    table = provenance.data_card_shown(numbers)
-    assert table["part"].drop_duplicates().tolist() == [*list(expected)[:4], *provenance.SPLITS]
+    table = runs.data_card_shown(numbers)
+    assert table["part"].drop_duplicates().tolist() == [*list(expected)[:4], *runs.SPLITS]
     cells = {(part, quantity): values for part, quantity, *values in table.itertuples(index=False)}
     assert (cells["reading", "pairs"], cells["train", "source length, mean"]) == (
         ["1,000"] * 2,

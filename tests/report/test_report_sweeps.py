@@ -146,8 +146,8 @@ def test_differences_are_from_the_reference_of_the_claims(
             points.loc[points["lam"] > 0, INTERVAL], expected[COUNTERPART]
         )
         assert points["difference"].iloc[0] == pytest.approx(-gain)
-        assert 0 < pruned["p_value"] < sweep.HOLLOW_BELOW  # its interval is below zero
-    key = f"EN-FR, n = 1,000; reference: {reference}, {own['bleu']:.1f}"
+        assert 0 < pruned["p_value"] < sweep.FILLED_BELOW  # its interval is below zero
+    key = f"EN-FR, n = 1,000, seed 1; reference: {reference}, {own['bleu']:.1f}"
     assert key in set(make.texts(costs.figure7_draw(points)))
 
 
@@ -157,6 +157,27 @@ def test_corpora_without_pruned_models_are_left_out(numbers, draw, columns, make
     assert ours(numbers(make.tables(models=models)))["corpus"].unique().tolist() == ["EN-FR"]
     nothing = numbers(make.tables(models={"EN-RU": models["EN-RU"]}))
     assert nothing.columns.tolist() == columns and nothing.empty
+
+
+@FIGURES
+def test_heads_left_run_from_all_to_none_in_every_figure(numbers, draw, columns, swept) -> None:
+    for axes in draw(numbers(swept())).axes:
+        assert axes.get_xlim() == (1.03, -0.03)
+        assert axes.get_xlabel().startswith("heads left, share of ")
+
+
+def test_filled_markers_are_those_of_significant_differences(swept, make) -> None:
+    tables = swept(lambdas=(0.001, 0.002))
+    tables.models["p_value"] = tables.models["lam"].map({0.001: 0.3, 0.002: 0.01})
+    points = costs.figure7_numbers(tables)
+    change = costs.figure7_draw(points).axes[1]
+    filled = [line for line in change.lines if line.get_marker() == "o"]
+    filled = [line for line in filled if line.get_markerfacecolor() == line.get_color()]
+    significant = points.loc[points["lam"] == 0.002, "difference"].tolist()
+    assert [line.get_ydata().tolist() for line in filled] == [significant]
+    label = "filled: differs from the reference, p < 0.05"
+    assert label in make.texts(costs.figure7_draw(points))
+    assert label not in make.texts(costs.figure7_draw(points.assign(p_value=0.3)))
 
 
 def test_active_heads_of_each_type(swept) -> None:
@@ -188,7 +209,7 @@ def test_types_of_different_depth_are_compared_by_their_shares(make) -> None:
         [16, 1.0],
         [8, 0.5],
     ]
-    assert "heads pruned, of 80 (48/16/16)" in make.texts(heads_left.figure9_draw(points))
+    assert "heads left, share of 80 (48/16/16)" in make.texts(heads_left.figure9_draw(points))
 
 
 @pytest.mark.parametrize("pairs", ["1-2 3-4 5-6", "1-2 3", "1 2", "1"])
@@ -254,7 +275,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
         numbers is costs.figure7_numbers
     ):  # from the strongest penalty to the baseline, so that the line does not jump back
         lines = [
-            list(zip(*line.get_data())) for line in figure.axes[0].lines if line.get_marker() == "o"
+            list(zip(*line.get_data())) for line in figure.axes[1].lines if line.get_marker() == "o"
         ]
         assert [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)] in lines
         assert [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)] in lines

@@ -176,10 +176,9 @@ class Result(NamedTuple):
             .with_suffix(".py")
         )
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        own = [f"{name[0]}_{part}" for part in ("draw", "shown")] if name else []
-        drawn = [
-            node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in own
-        ]
+        kind = "draw" if self.stem.startswith("figures/") else "shown"
+        own = f"{name[0]}_{kind}" if name else ""
+        drawn = [node for node in tree.body if getattr(node, "name", None) == own]
         return ast.get_docstring([*drawn, tree][0]) or ""
 
 
@@ -225,7 +224,7 @@ RESULTS = [
     Result("figures/front", "figures.front", CLAIMS, "At a glance", PRUNED),
     Result("claims", "claims.claim", CLAIMS, "Claims of both papers", _everything,
            {"speed": (SPEED, tasks)}, ("claims.yaml",)),
-    Result("tables/data_card", "figures.provenance data_card", DATA, "Data card",
+    Result("tables/data_card", "figures.runs data_card", DATA, "Data card",
            files={"cards": ("{corpus}/corpus/raw.json", corpora),
                   "counts": ("{corpus}/corpus/counts.json", corpora),
                   "parses": ("{corpus}/parses/analysis.json", corpora)}),
@@ -238,7 +237,7 @@ RESULTS = [
            "Figure \u20073: positions of dependents"),
     Result("figures/figure4", "figures.syntactic figure4", PAPER,
            "Figure \u20074: accuracy of syntactic heads"),
-    Result("figures/figure5", "figures.rare_words", PAPER,
+    Result("figures/figure5", "figures.functions figure5", PAPER,
            "Figure \u20075: attention of the rare-words head",
            files={"examples": (HEADS.replace(".parquet", ".examples.json"),
                                lambda experiment: corpora(experiment)[:1])}),
@@ -260,13 +259,14 @@ RESULTS = [
            emerging),
     Result("tables/emergence", "figures.functions halfway", HEADS_OF,
            "Emergence of functions, table", emerging),
-    Result("figures/survival", "figures.survival", HEADS_OF, "Survival of heads", PRUNED),
-    Result("tables/survival", "figures.survival", HEADS_OF, "Survival of heads, table", PRUNED),
+    Result("figures/survival", "figures.choice survival", HEADS_OF, "Survival of heads", PRUNED),
+    Result("tables/survival", "figures.choice survival", HEADS_OF, "Survival of heads, table",
+           PRUNED),
     Result("tables/relevance", "figures.relevance rules", HEADS_OF, "Rules of relevance", by_rule),
     Result("figures/gates", "figures.gates pruning", PRUNING, "Gates during pruning",
            _any("pruned")),
     Result("tables/controls", "figures.costs controls", PRUNING, "Controls", _any(*CONTROLS[1:])),
-    Result("figures/criteria", "figures.criteria", PRUNING, "Criteria", _any("cut")),
+    Result("figures/criteria", "figures.choice criteria", PRUNING, "Criteria", _any("cut")),
     Result("figures/ablation", "figures.ablation single", MICHEL, "Single heads",
            _ablated("single")),
     Result("tables/alone", "figures.ablation alone", MICHEL, "One head alone in its layer",
@@ -283,10 +283,10 @@ RESULTS = [
            _fewer_heads_of_tasks),
     Result("tables/task_speed", "figures.bert speed", BERT, "Speed of BERT", tasks,
            {"speed": (SPEED, tasks)}),
-    Result("tables/models", "figures.models scores", RUNS, "Models, scores, signatures"),
-    Result("figures/training_curves", "figures.models curves", RUNS, "Training curves",
+    Result("tables/models", "figures.runs scores", RUNS, "Models, scores, signatures"),
+    Result("figures/training_curves", "figures.runs curves", RUNS, "Training curves",
            _everything),
-    Result("tables/environment", "figures.provenance environment", RUNS, "Environment",
+    Result("tables/environment", "figures.runs environment", RUNS, "Environment",
            _everything),
 ]  # fmt: skip
 BY_STEM = {result.stem: result for result in RESULTS}

@@ -1,15 +1,17 @@
 """The look of every figure: sizes, fonts and colours, and the parts that figures share.
 
 Sizes are those of the paper's two-column page (ACL 2019), so that figures need no scaling: 7.7 cm
-for one column, 16 cm for both. A head function has the same colour and hatch everywhere. These
-colours differ by at least 24 CIELAB units from each other, with normal vision and with each of the
-three kinds of colour blindness, and all carry black text. Series (corpora, attention types, layers)
-differ by colour, marker and line style; their palette shares no colour with the functions.
+for one column, 16 cm for both. A head function has the same colour and hatch everywhere; the first
+three colours are those of Voita et al. They differ by at least 24 CIELAB units from each other,
+with normal vision and with each of the three kinds of colour blindness, and all carry black text.
+Heat maps are grey. Series (corpora, attention types, layers) differ by colour, marker and line
+style; their palette has neither purple, green nor orange.
 
 Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it is.
 """
 
 import textwrap
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from itertools import cycle
 from typing import NamedTuple
@@ -20,12 +22,13 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import Colormap, to_hex
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
 
 from specialized_heads.heads import functions
 
@@ -69,17 +72,18 @@ SHEET = {
 # How the cells of each head function are filled: arguments of a patch. A function of one's own
 # takes the next fill.
 FILLS = (
-    ("#5AA2E0", "/////"),
-    ("#E8743B", "-----"),
-    ("#F3D34A", "xxxxx"),
-    ("#AC7C64", "ooooo"),
-    ("#8894A0", "....."),
+    ("#A65CCA", "/////"),
+    ("#4CBE86", "-----"),
+    ("#FFB961", "xxxxx"),
+    ("#B2663B", "ooooo"),
+    ("#8198AD", "....."),
 )
 FUNCTIONS = {
     function.name: {"facecolor": colour, "hatch": hatch}
     for function, (colour, hatch) in zip(functions.FUNCTIONS, cycle(FILLS))
 }
 FUNCTIONS |= {"other": {"facecolor": "#E0E0E0", "hatch": ""}}
+GREYS = LinearSegmentedColormap.from_list("greys", ["#F4F4F4", "#4D4D4D"])
 
 
 class Series(NamedTuple):
@@ -91,12 +95,12 @@ class Series(NamedTuple):
 
 
 SERIES = (
-    Series("#332288", "o", "-"),
-    Series("#117733", "s", (0, (5, 1.5))),
-    Series("#AA4499", "^", (0, (3, 1, 1, 1))),
-    Series("#44AA99", "D", (0, (1, 1))),
-    Series("#882255", "v", (0, (6, 1, 1, 1, 1, 1))),
-    Series("#999933", "P", (0, (2, 2))),
+    Series("#2456A6", "o", "-"),
+    Series("#C8304B", "s", (0, (5, 1.5))),
+    Series("#3AA6CC", "^", (0, (3, 1, 1, 1))),
+    Series("#7B4B2A", "D", (0, (1, 1))),
+    Series("#E58CB0", "v", (0, (6, 1, 1, 1, 1, 1))),
+    Series("#B59A00", "P", (0, (2, 2))),
 )
 TYPES = {
     "encoder": ("encoder self-attention", SERIES[0]),
@@ -124,7 +128,7 @@ def series(index: int) -> Series:
 def ordered(index: int, count: int) -> Series:
     """The look of one of `count` series that have an order (layers, log α), from dark to light."""
     return series(index)._replace(
-        colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1)))
+        colour=to_hex(matplotlib.colormaps["cividis"](0.85 * index / max(1, count - 1)))
     )
 
 
@@ -179,13 +183,14 @@ def panels(
     width: float = DOUBLE,
     **options: object,
 ) -> tuple[Figure, np.ndarray, list[Axes]]:
-    """A figure with a grid of panels, at most `across` in a row, the spare ones hidden.
+    """A figure with a grid of panels, at most `across` in a row, as few as possible of them spare
+    and hidden.
 
     Returns:
         the figure, all axes (rows, columns), and the axes in use in reading order.
     """
-    columns = min(across, count)
-    rows = -(-count // columns)
+    rows = -(-count // across)
+    columns = -(-count // rows)
     figure = Figure(figsize=(width, height * rows + more_height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, **options)
     for axes in grid.flat[count:]:
@@ -202,11 +207,32 @@ def label_lowest(grid: np.ndarray, label: str) -> None:
 BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # the box of text above lines
 
 
-def share_axis(axes: Axes, **labels: str) -> None:
-    """Make the x axis that of a share of heads; `labels`: of both axes."""
-    axes.set(xlim=(-0.03, 1.03), **labels)
+def share_axis(axes: Axes, of: str, **labels: str) -> None:
+    """Make the x axis that of the heads left, from all to none, as the papers have it.
+
+    Args:
+        axes: the panel.
+        of: the heads that 100% are.
+        labels: `ylabel` and `title`.
+    """
+    axes.set(xlim=(1.03, -0.03), xlabel=f"heads left, share of {of}", **labels)
     axes.xaxis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
+
+
+def dodge(place: int, count: int, *, step: float = 0.016) -> float:
+    """How far, as a share of an axis, one of `count` series moves aside so that equal points do not
+    cover each other."""
+    return step * (place - (count - 1) / 2)
+
+
+def legend(figure: Figure, handles: Sequence[Artist], *, ncols: int, **options: object) -> None:
+    """The legend: in a spare panel, or below the figure."""
+    spare = [axes for axes in figure.axes if not axes.axison and not axes.texts]
+    if spare:
+        spare[0].legend(handles=handles, loc="center", **options).set_in_layout(False)
+    else:
+        figure.legend(handles=handles, loc="outside lower center", ncols=ncols, **options)
 
 
 def evenly(count: int, *, most: int) -> list[int]:
@@ -228,17 +254,15 @@ def key(look: Series, label: str, **options: object) -> Line2D:
 def marker_key(
     label: str, *, color: str = "#777777", marker: str = "o", **options: object
 ) -> Line2D:
-    """The legend entry of a kind of marker, whatever its series; hollow unless `options` say
-    otherwise."""
-    look = {"color": color, "marker": marker, "markerfacecolor": "white", "linestyle": "none"}
-    return Line2D([], [], label=label, **(look | options))
+    """The legend entry of a kind of marker, whatever its series."""
+    return Line2D([], [], label=label, color=color, marker=marker, linestyle="none", **options)
 
 
 def colour_bar(
     figure: FigureBase, mesh: Artist, axes: object, label: str = "", **options: object
 ) -> None:
     """A colour bar without a frame."""
-    bar = figure.colorbar(mesh, ax=axes, **options)
+    bar = figure.colorbar(mesh, ax=axes, ticks=MaxNLocator(5), **options)
     bar.outline.set_visible(False)
     bar.set_label(label)
 
@@ -329,19 +353,26 @@ def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None
     axes.text(x, y, text, size=size, ha="center", va="center_baseline", path_effects=halo)
 
 
-def function_legend(figure: Figure) -> None:
-    """The legend of functions below a figure. It always lists all, so that the reader sees which
-    are absent."""
-    patches = {
-        name: Patch(edgecolor="white", linewidth=0, **fill) for name, fill in FUNCTIONS.items()
-    }
-    several = patches["positional"], patches["syntactic"]
-    figure.legend(
-        [*patches.values(), several],
-        [*patches, "several functions"],
-        loc="outside lower center",
-        ncols=5 if figure.get_figwidth() > SINGLE else 3,
-        handlelength=1.6,
-        columnspacing=1.4,
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
-    )
+def function_legend(
+    place: Figure | Axes, functions: pd.Series, *more: Artist, **options: object
+) -> None:
+    """The legend of the functions that heads have, of several in one cell, and of more.
+
+    Args:
+        place: whose legend.
+        functions: of each head, as text: names joined by "; ".
+        more: further entries.
+        options: of the legend.
+    """
+    found = set("; ".join(functions).split("; "))
+    handles = [
+        Patch(edgecolor="white", linewidth=0, label=name, **fill)
+        for name, fill in FUNCTIONS.items()
+        if name in found
+    ]
+    labels = [handle.get_label() for handle in (*handles, *more)]
+    if functions.astype(str).str.contains("; ").any():
+        more += (tuple(handles[:2]),)
+        labels.append("several functions")
+    both = {tuple: HandlerTuple(ndivide=None, pad=0)}
+    place.legend([*handles, *more], labels, handlelength=1.6, handler_map=both, **options)

@@ -28,7 +28,7 @@ WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
 SEED = "."  # marker of the lowest and the highest seed
 UNDECIDED, UNDECIDED_LABEL = style.Series("#888888", "s", "none"), "gates not decided"
-HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference, in every figure
+FILLED_BELOW = 0.05  # p of the difference of a filled marker from its reference, in every figure
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
@@ -70,14 +70,16 @@ def over_seeds(
         in place of the range.
 
     Returns:
-        one row per key: the keys, seeds (how many), `first`, and each value's mean, standard
-        deviation (`_sd`) and range, `_low` to `_high`; an interval that the rows have under these
-        names replaces the range of a single seed. With `p_values`, also p_value (`p_of_seeds`);
-        with `intervals`, that column's range is in `_lowest` and `_highest`.
+        one row per key: the keys, seeds (how many), seed (which, if it is one), `first`, and each
+        value's mean, standard deviation (`_sd`) and range, `_low` to `_high`; an interval that the
+        rows have under these names replaces the range of a single seed. With `p_values`, p_value
+        (`p_of_seeds`); with `intervals`, the range of that column is `_lowest` to `_highest`.
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
     columns = {"seeds": seeds} | {name: groups[name].first() for name in first}
+    if "seed" in rows:
+        columns["seed"] = groups["seed"].first().astype(str).where(seeds == 1, "")
     for name in values:
         columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std()}
         for end, other in {
@@ -189,13 +191,9 @@ def column_label(model: pd.Series, columns: int) -> str:
     """The heads that are left in a model above its target, as the label of one of so many
     columns."""
     lam, asked = model["lam"], model["target_heads"]
-    label = (
-        f"target: {asked:.0f}"
-        if pd.notna(asked)
-        else f"λ {lam:g}"
-        if pd.notna(lam)
-        else "none pruned"
-    )
+    label = f"λ {lam:g}" if pd.notna(lam) else "none pruned"
+    if pd.notna(asked):
+        label = f"target: {asked:.0f}"
     return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 
@@ -265,13 +263,12 @@ def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
 
 
 def seeds_note(series: pd.DataFrame, *, text: str = ", {} seeds (mean and range)") -> str:
-    """The end of a title: how many seeds are behind its points; "" for one seed."""
+    """The end of a title: how many seeds are behind its points, or which one; "" for results of
+    the paper."""
     least, most = series["seeds"].min(), series["seeds"].max()
-    return (
-        text.format(f"{most:.0f}" if least == most else f"{least:.0f} to {most:.0f}")
-        if most > 1
-        else ""
-    )
+    if most > 1:
+        return text.format(f"{most:.0f}" if least == most else f"{least:.0f} to {most:.0f}")
+    return f", seed {series['seed'].iloc[0]}" if most == 1 else ""
 
 
 def panel_per_corpus(
@@ -307,8 +304,10 @@ def key(points: pd.DataFrame) -> list[Line2D]:
     return [asked] if points["target_heads"].notna().any() else []
 
 
-def hollow_key(reference: str = "reference", **look: str) -> Line2D:
-    return style.marker_key(f"differs from the {reference}, p < {HOLLOW_BELOW}", **look)
+def filled_key(points: pd.DataFrame, reference: str = "reference") -> list[Line2D]:
+    """The legend entry of filled markers, where there are some."""
+    filled = style.marker_key(f"filled: differs from the {reference}, p < {FILLED_BELOW}")
+    return [filled] if (points["p_value"] < FILLED_BELOW).any() else []
 
 
 def bars_key(points: pd.DataFrame) -> list[Line2D]:
@@ -318,7 +317,7 @@ def bars_key(points: pd.DataFrame) -> list[Line2D]:
     bars = style.marker_key(
         "95% interval" + " (mean over seeds)" * several, marker="|", markersize=7
     )
-    seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
+    seeds = style.marker_key("lowest and highest seed", marker=SEED)
     heads = style.marker_key("heads left, lowest and highest seed", marker="_", markersize=7)
     ranges = "share_low" in points and bool((points["share_low"] < points["share_high"]).any())
     return [bars, *[seeds] * several, *[heads] * ranges, *undecided_key(points)]
@@ -349,63 +348,44 @@ def line(
     `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is
-    missing, there is no bar. With `p_value`, markers of significant differences are hollow. With
-    `<y>_lowest`, the extreme seeds are marked. With `decided`, models with undecided gates are
-    grey.
+    missing, there is no bar. With `p_value`, markers are filled where the difference is
+    significant. With `<y>_lowest`, the extreme seeds are marked, and the number of seeds is written
+    beside points that have fewer than others. With `decided`, models with undecided gates are grey.
     """
     series = series.sort_values(x, kind="stable")
-    bars = {
-        "fmt": "none",
-        "ecolor": look.colour,
-        "elinewidth": 0.7,
-        "capsize": 1.5,
-        "capthick": 0.7,
-    }
-    axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
+    bars = {"fmt": "none", "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
+    ends = {"xerr": _bars(series, x), "yerr": _bars(series, y)}
+    axes.errorbar(series[x], series[y], ecolor=look.colour, **ends, **bars)
     if f"{y}_lowest" in series:
         several = series[series["seeds"] > 1]
         for end in ("_lowest", "_highest"):
-            axes.plot(
-                several[x],
-                several[y + end],
-                color=look.colour,
-                marker=SEED,
-                markersize=4,
-                linestyle="none",
-            )
-    axes.plot(
-        series[x],
-        series[y],
-        color=look.colour,
-        marker=look.marker,
-        linestyle=look.line,
-        label=label,
-    )
-    if "p_value" in series:
-        hollow(axes, series, x=x, y=y, look=look)
+            seeds = {"color": look.colour, "marker": SEED, "markersize": 4, "linestyle": "none"}
+            axes.plot(several[x], several[y + end], **seeds)
+        for point in series[series["seeds"] < series["seeds"].max()].to_dict("records"):
+            near = {"xytext": (4, 4), "textcoords": "offset points", "color": look.colour}
+            axes.annotate(f"of {point['seeds']:.0f}", (point[x], point[y]), size=6, **near)
+    _markers(axes, series, x=x, y=y, look=look, label=label)
     if "decided" in series:
-        undecided = series[series["decided"] < 1]
-        axes.plot(
-            undecided[x],
-            undecided[y],
-            color=UNDECIDED.colour,
-            marker=UNDECIDED.marker,
-            linestyle="none",
-        )
-        hollow(axes, undecided, x=x, y=y, look=UNDECIDED)
+        _markers(axes, series[series["decided"] < 1], x=x, y=y, look=UNDECIDED)
 
 
-def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
-    """Make the markers of significant differences hollow."""
-    known = series[series["p_value"] < HOLLOW_BELOW]
-    axes.plot(
-        known[x],
-        known[y],
-        color=look.colour,
-        marker=look.marker,
-        markerfacecolor="white",
-        linestyle="none",
-    )
+def _markers(
+    axes: Axes,
+    series: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    look: style.Series,
+    label: str | None = None,
+) -> None:
+    """Draw points and their line; with `p_value`, only significant differences are filled."""
+    tested = "p_value" in series
+    drawn = {"color": look.colour, "marker": look.marker}
+    face = {"markerfacecolor": "white"} if tested else {}
+    axes.plot(series[x], series[y], linestyle=look.line, label=label, **drawn, **face)
+    if tested:
+        known = series[series["p_value"] < FILLED_BELOW]
+        axes.plot(known[x], known[y], linestyle="none", **drawn)
 
 
 def _bars(series: pd.DataFrame, name: str) -> np.ndarray | None:

@@ -3,11 +3,11 @@ importance."""
 
 import math
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -26,10 +26,7 @@ from specialized_heads.report.data import (
     with_ends,
 )
 
-# Losses in the purple of the other heat maps, gains in green.
-CHANGES = LinearSegmentedColormap.from_list(
-    "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
-)
+CHANGES = matplotlib.colormaps["RdBu"]  # losses in red, gains in blue
 HEAD = ["corpus", "seed", "type", "layer", "head"]
 SINGLE_COLUMNS = [*HEAD, "bleu", "bleu_full", "delta", "p_value", "significant", "metric"]
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
@@ -38,19 +35,18 @@ SETS_COLUMNS = ["corpus", "second", *HEAD[1:], "delta_test", "delta_second", *CO
 PANELS = 3  # per row
 ALONE_CAPTION = (
     "The best head of each layer, chosen on the same test set: {metric} when it is the only head "
-    "left in the layer, minus "
-    "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at "
-    "p < {level} (paired "
-    "bootstrap; for every seed). {paper}"
+    "left in the layer, minus {metric} of the whole model (with several seeds, n: mean ± "
+    "standard deviation); *: differs at p < {level} (paired bootstrap; for every seed). {paper}"
 )
 ALONE_KEYS = ["corpus", "type", "layer"]
 ALONE_COLUMNS = [*ALONE_KEYS, "seeds", "heads", "head", "bleu_full", *with_ends("delta")]
 ALONE_COLUMNS += ["delta_sd", "p_value", "metric"]
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 SYSTEMATIC_KEYS = ["corpus", "what", "removed", "heads"]
-SYSTEMATIC_COLUMNS = [*SYSTEMATIC_KEYS, "share", "seeds", *with_ends("bleu", "delta"), "p_value"]
+SYSTEMATIC_COLUMNS = [*SYSTEMATIC_KEYS, "share", "seeds", "seed"]
+SYSTEMATIC_COLUMNS += [*with_ends("bleu", "delta"), "p_value"]
 MOMENTS_KEYS = ["corpus", "update", "removed", "share"]
-MOMENTS_COLUMNS = [*MOMENTS_KEYS, "seeds", "bleu_full", *with_ends("kept"), "metric"]
+MOMENTS_COLUMNS = [*MOMENTS_KEYS, "seeds", "seed", "bleu_full", *with_ends("kept"), "metric"]
 
 
 def single_numbers(tables: Tables) -> pd.DataFrame:
@@ -65,44 +61,43 @@ def single_draw(heads: pd.DataFrame) -> Figure:
     """The change in BLEU without each single head, for all three attention types (Michel et al.
     2019, section 3.2, table 1).
 
-    A cell is a head; its colour is BLEU without it minus BLEU of the whole model. A frame marks a
-    difference at p < 0.01. Each corpus shows one model, because heads of different seeds do not
-    correspond.
+    A cell is a head; its colour and the number in it are BLEU without it minus BLEU of the whole
+    model. A frame marks a difference at p < 0.01. Each corpus shows one model, because heads of
+    different seeds do not correspond.
     """
     groups = dict(list(heads.groupby(["corpus", "type"], sort=False)))
     types = ["encoder"] if set(heads["type"]) == {"encoder"} else list(style.TYPES)
     shown = [(corpus, kind) for corpus in heads["corpus"].unique() for kind in types]
     height = 0.55 + 0.2 * max(3, int(heads["layer"].max()))
-    drawn, _, panels = style.panels(len(shown), across=3, height=height, more_height=0.55)
+    drawn, _, panels = style.panels(len(shown), across=2, height=height, more_height=0.4)
     limit = max(SMALLEST_RANGE, float(heads["delta"].abs().max()))
+    inches = style.DOUBLE / min(2, len(shown)) - 0.65
     for axes, (corpus, kind) in zip(panels, shown, strict=True):
-        title = corpus if len(types) == 1 else f"{corpus}: {style.TYPES[kind][0]}"
-        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.4, size=7), size=7)
+        title = f"{corpus}, seed {heads['seed'].iloc[0]}"
+        title += f": {style.TYPES[kind][0]}" * (len(types) > 1)
+        axes.set_title(style.wrap(title, inches=inches, size=7), size=7)
         if (corpus, kind) in groups:
-            mesh = _grid(axes, groups[corpus, kind], limit=limit)
+            mesh = _grid(axes, groups[corpus, kind], limit=limit, inches=inches)
         else:
             style.message(axes, "no heads", inches=1.5)
     style.colour_bar(
         drawn, mesh, panels, f"difference in {score_name(heads)}", fraction=0.025, aspect=25
     )
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
-    drawn.legend(
-        [frame],
-        [f"differs from the whole model, p < {paper.SIGNIFICANT}"],
-        loc="outside lower center",
-    )
+    frame.set_label(f"differs from the whole model, p < {paper.SIGNIFICANT}")
+    style.legend(drawn, [frame] if heads["significant"].any() else [], ncols=1)
     return drawn
 
 
-def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
+def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float, inches: float) -> QuadMesh:
     """The heads of one type by number and, downwards, by layer; a head that the model lacks is
-    empty."""
+    empty. The panel is so many inches wide."""
     layers, width = int(heads["layer"].max()), int(heads["head"].max())
     values = heads.pivot(index="layer", columns="head", values="delta")
     values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
-    size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)
+    size = min(7.0, inches / width * 72 / 2.9)
     look = {"colours": CHANGES, "low": -limit, "high": limit}
-    mesh = style.heat_map(axes, values, digits="+z.1f" if size >= 3.8 else "", size=size, **look)
+    mesh = style.heat_map(axes, values, digits="z.1f" if size >= 5 else "", size=size, **look)
     for head in heads[heads["significant"]].itertuples():
         corner = head.head - 0.46, head.layer - 0.46
         axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, linewidth=1.1, zorder=3))
@@ -177,15 +172,13 @@ def sets_draw(heads: pd.DataFrame) -> Figure:
             line(0, color="#BBBBBB", linewidth=0.7, zorder=0)
         axes.set(xlabel=f"{metric} without the head − {metric}, test set")
         axes.set_ylabel(style.wrap(f"the same, {rows['second'].iloc[0]}", inches=2.2, size=7))
-        axes.set_title(style.wrap(corpus, inches=width / across - 0.8, size=7), size=7)
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high + 0.3 * (high - low))
-        note = {"transform": axes.transAxes, "va": "top", "size": 6.5, "bbox": style.BEHIND_TEXT}
-        axes.text(0.03, 0.97, _note(rows.groupby("seed").first()), **note)
+        seeds = rows.groupby("seed").first()
+        title = corpus + (f", seed {seeds.index[0]}" if len(seeds) == 1 else "")
+        title = style.wrap(title, inches=width / across - 0.8, size=7)
+        axes.set_title(f"{title}\n{_note(seeds)}", size=7)
     if len(types) > 1:
         columns = 3 if width > style.SINGLE else 2
-        legend = panels[0].get_legend_handles_labels()
-        drawn.legend(*legend, loc="outside lower center", ncols=columns, handlelength=1.2)
+        style.legend(drawn, panels[0].get_lines()[: len(types)], ncols=columns, handlelength=1.2)
     return drawn
 
 
@@ -197,7 +190,7 @@ def _note(seeds: pd.DataFrame) -> str:
     text = f"r = {mean['pearson']:.2f} [{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
     if not several:
         text += ", p < 0.001" if mean["pearson_p"] < 0.001 else f", p = {mean['pearson_p']:.3f}"
-    text += f"\nSpearman's ρ = {mean['spearman']:.2f}" + f"\nmeans of {len(seeds)} seeds" * several
+    text += f"\nSpearman's ρ = {mean['spearman']:z.2f}" + f"\nmeans of {len(seeds)} seeds" * several
     return style.minus(text)
 
 
@@ -276,30 +269,27 @@ def systematic_draw(points: pd.DataFrame) -> Figure:
     """Figure: BLEU as heads are removed in order of importance, of all types together and of each
     type (Michel et al. 2019, sections 4.2 and 5).
 
-    There is no training in between. A hollow marker differs from the whole model at p < 0.05, for
+    There is no training in between. A filled marker differs from the whole model at p < 0.05, for
     every seed and in the same direction.
     """
     drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
     for axes, rows in panels:
         for what, (_, look) in GROUPS.items():
-            sweep.line(axes, rows[rows["what"] == what], x="share", y="bleu", look=look)
+            own = rows[rows["what"] == what]
+            sweep.line(axes, own.assign(left=1 - own["share"]), x="left", y="bleu", look=look)
         axes.axhline(rows.loc[rows["removed"] == 0, "bleu"].iloc[0], **style.REFERENCE, zorder=0)
-        style.share_axis(axes, xlabel="heads removed, share of their group", ylabel="BLEU")
+        style.share_axis(axes, "their group", ylabel="BLEU")
         most = rows["bleu_high"].max() or 1.0
         axes.set_ylim(-0.03 * most, 1.15 * most)
+        note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR}
         for name, share in paper.PRUNING_SHARES.items():
-            axes.axvline(share, zorder=0, **style.PAPER_LINE)
-            note = {
-                "va": "top",
-                "size": 6,
-                "color": style.PAPER_COLOUR,
-                "transform": axes.get_xaxis_transform(),
-            }
-            axes.text(share + 0.01, 0.99, name, **note)
+            axes.axvline(1 - share, zorder=0, **style.PAPER_LINE)
+            axes.text(0.99 - share, 0.99, name, transform=axes.get_xaxis_transform(), **note)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
+    handles.append(Line2D([], [], label="whole model", **style.REFERENCE))
     text = style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5)
-    handles += [sweep.hollow_key("whole model"), Line2D([], [], label=text, **style.PAPER_LINE)]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=2)
+    handles += sweep.filled_key(points, "whole model")
+    style.legend(drawn, [*handles, Line2D([], [], label=text, **style.PAPER_LINE)], ncols=2)
     return drawn
 
 
@@ -341,24 +331,19 @@ def moments_draw(points: pd.DataFrame) -> Figure:
         metric = rows["metric"].iloc[0]
         groups = list(rows.groupby("update", dropna=False))  # the finished model last
         for number, (moment, same) in enumerate(groups):
-            name = "end of training" if pd.isna(moment) else f"{moment} updates"
+            name = "end of training" if pd.isna(moment) else f"{moment:,} updates"
             label = f"{name}: {same['bleu_full'].iloc[0]:.1f}" + ", not shown" * bool(
                 same["kept"].isna().all()
             )
-            sweep.line(
-                axes,
-                same,
-                x="share",
-                y="kept",
-                look=style.ordered(number, len(groups)),
-                label=label,
-            )
+            look = style.ordered(number, len(groups))
+            left = same.assign(left=1 - same["share"])
+            sweep.line(axes, left, x="left", y="kept", look=look, label=label)
         what = (
             f"{metric}, share of the whole model's"
             if metric == "BLEU"
             else f"share of the learned {metric}"
         )
-        style.share_axis(axes, xlabel="heads removed, share of all", ylabel=what)
+        style.share_axis(axes, "all", ylabel=what)
         axes.yaxis.set_major_formatter("{x:.0%}")
         low, high = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
         axes.set_ylim(low - 0.03 * (high - low), 1.05 * high)

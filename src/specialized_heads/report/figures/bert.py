@@ -26,10 +26,9 @@ TASKS_COLUMNS = ["task", "set", "metric", "sentences", "seeds", "majority"]
 TASKS_COLUMNS += [*with_ends("bag_of_words", "score"), "margin"]
 TASKS_CAPTION = (
     "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over "
-    "several seeds, n, mean and range), "
-    "of a logistic regression over the counts of subwords in each segment, and of the most "
-    "frequent label; margin: BERT minus "
-    "the better of these two. Matched: the domain of the training set; mismatched: another one."
+    "several seeds, n, mean and range), of a logistic regression over the counts of subwords in "
+    "each segment, and of the most frequent label; margin: BERT minus the better of these two. "
+    "Matched: the domain of the training set; mismatched: another one."
 )
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
 PRUNING_COLUMNS = [
@@ -38,12 +37,14 @@ PRUNING_COLUMNS = [
     "lam",
     "target_heads",
     "seeds",
+    "seed",
     "decided",
     "heads",
     "total",
     "share",
 ]
 PRUNING_COLUMNS += [*with_ends("bleu", "delta"), "p_value", "metric"]
+SMALL = 6.0  # points; larger losses do not show in the lower panels
 MEASURED = ["sentences", "heads", "total", *with_ends("speed", "gain"), "parameters", "device"]
 SPEED_CAPTION = (
     "Sentences per second with all heads and without the least important half, which is removed "
@@ -128,30 +129,38 @@ def pruning_draw(points: pd.DataFrame) -> Figure:
     of both papers.
 
     Left, heads removed in order of importance without training (Michel et al. 2019, figure 3);
-    right, heads removed by gates during fine-tuning (Voita et al. 2019). Bars are 95% bootstrap
-    intervals of the score over sentences, or the range over seeds. A hollow marker differs from the
-    whole model at p < 0.05; a grey square has undecided gates. The dotted line is the share of
-    heads without which the paper's BERT loses nothing.
+    right, heads removed by gates during fine-tuning (Voita et al. 2019). Above, scores; below,
+    small differences from the whole model, with their 95% bootstrap intervals over sentences, or
+    the range over seeds. A filled marker differs from the whole model at p < 0.05; a grey square
+    has undecided gates. The dotted line is the share of heads without which the paper's BERT loses
+    nothing.
     """
-    drawn, _, panels = style.panels(2, across=2, height=2.9, sharey=True)
-    tasks = style.by(points, "task")
-    for axes, (method, title) in zip(panels, METHODS.items(), strict=True):
-        for number, rows in enumerate(tasks.values()):
-            same = rows[rows["method"] == method]
-            if len(same):
-                sweep.line(axes, same, x="share", y="bleu", look=style.series(number))
-        style.share_axis(axes, title=title, xlabel="heads left, share of all")
-        axes.invert_xaxis()
-    panels[0].set_ylabel(points["metric"].iloc[0])
-    panels[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **style.PAPER_LINE)
-    handles = [style.key(style.series(number), task) for number, task in enumerate(tasks)]
+    metric, tasks = points["metric"].iloc[0], style.by(points, "task")
+    drawn, grid, _ = style.panels(4, across=2, height=2.0, more_height=0.4, sharey="row")
+    for row, y in zip(grid, ("bleu", "delta"), strict=True):
+        for axes, (method, title) in zip(row, METHODS.items(), strict=True):
+            for number, rows in enumerate(tasks.values()):
+                same = rows[rows["method"] == method]
+                if len(same):
+                    sweep.line(axes, same, x="share", y=y, look=style.series(number))
+            style.share_axis(axes, "all", title=title if y == "bleu" else "")
+        row[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **style.PAPER_LINE)
+    grid[0, 0].set_ylabel(metric)
+    grid[1, 0].set(ylabel=f"change in {metric}", ylim=(-SMALL, 1.3 * max(1, points["delta"].max())))
+    for axes in grid[1]:
+        axes.axhline(0, **style.REFERENCE)
+    handles = [
+        style.key(style.series(number), task + sweep.seeds_note(rows))
+        for number, (task, rows) in enumerate(tasks.items())
+    ]
     text = f"Michel et al. 2019: no loss up to {paper.PRUNING_SHARES['BERT']:.0%} removed"
     handles += [
-        sweep.hollow_key("whole model"),
+        Line2D([], [], label="whole model", **style.REFERENCE),
         Line2D([], [], label=text, **style.PAPER_LINE),
+        *sweep.filled_key(points, "whole model"),
         *sweep.undecided_key(points),
     ]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=2)
+    style.legend(drawn, handles, ncols=2)
     return drawn
 
 

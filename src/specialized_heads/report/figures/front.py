@@ -2,7 +2,7 @@
 left (sections 6.2 and 6.3).
 
 Left, the models pruned with each scope over the share that is left of the heads that can go, the
-encoder's or all: the difference in BLEU from the reference, as in figure 7; a hollow marker differs
+encoder's or all: the difference in BLEU from the reference, as in figure 7; a filled marker differs
 from the reference at p < 0.05, and a grey square has undecided gates. The paper's models
 (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of the two
 scopes. Right, one row per model of the first seed: its heads by attention type, coloured by
@@ -28,7 +28,7 @@ ORDER = [
 ]
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
-POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "decided", "retained"]
+POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "seed", "decided", "retained"]
 POINTS += [
     *with_ends("share", "bleu", "difference"),
     "difference_lowest",
@@ -116,17 +116,14 @@ def draw(rows: pd.DataFrame) -> Figure:
     left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])
     _curve(left, curve)
     _rows(right, models)
-    several = bool(curve["seeds"].max() > 1)
     left.set_title("What pruning costs" + sweep.seeds_note(curve, text=", mean of {} seeds"))
-    right.set_title(
-        "What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else "")
-    )
+    right.set_title(f"What is left, and what it does (seed {heads['seed'].iloc[0]})")
     marks = [
         style.key(style.Series(style.PAPER_COLOUR, mark, "none"), name)
         for name, mark in paper.MARKERS.items()
     ]
-    handles = [*_key(), sweep.hollow_key(), *sweep.bars_key(curve), *sweep.key(curve), *marks]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
+    handles = [*_key(heads), *sweep.filled_key(curve), *sweep.bars_key(curve), *sweep.key(curve)]
+    style.legend(drawn, handles + marks, ncols=3)
     return drawn
 
 
@@ -134,43 +131,23 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     """Differences against the heads that are left. The rows beside it name the two series."""
     scopes = style.by(curve[curve["kind"] != "reported"], "scope")
     axes.axhline(0, **style.REFERENCE)
-    place = {
-        "xy": (0.02, 0),
-        "xycoords": ("axes fraction", "data"),
-        "xytext": (0, 2),
-        "textcoords": "offset points",
-    }
     names = {scope: sweep.reference_text(own) for scope, own in scopes.items()}
-    same = len(set(names.values())) == 1
-    text = (
-        names.popitem()[1]
-        if same
-        else "\n".join(f"{scope}: {name}" for scope, name in names.items())
-    )
-    axes.annotate(text, size=6.5, color=style.PAPER_COLOUR, **place)
+    text = "\n".join(f"{scope}: {name}" for scope, name in names.items())
+    if len(set(names.values())) == 1:
+        text = names.popitem()[1]
+    place = {"transform": axes.transAxes, "ha": "right", "va": "top", "color": style.PAPER_COLOUR}
+    place["bbox"] = style.BEHIND_TEXT
+    axes.text(0.99, 0.99, f"reference\n{text}", size=6.5, **place)
     for scope, points_of_scope in scopes.items():
         for series, look in sweep.split(points_of_scope, LOOKS[scope]):
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=look)
-    reported = curve[curve["kind"] == "reported"]
-    # the WMT model of the abstract on top
-    for point in reported.sort_values(["scope", "corpus"]).itertuples():
-        look = {
-            "marker": paper.MARKERS[point.corpus],
-            "markersize": 6,
-            "color": LOOKS[point.scope].colour,
-        }
-        axes.plot(
-            point.share,
-            point.difference,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-            zorder=3,
-            **look,
-        )
-    style.share_axis(
-        axes, xlabel="heads retained, share of the prunable heads", ylabel="change in BLEU"
-    )
+    reported = curve[(curve["kind"] == "reported") & curve["scope"].isin(list(scopes))]
+    for point in reported.itertuples():
+        look = {"marker": paper.MARKERS[point.corpus], "color": LOOKS[point.scope].colour}
+        axes.plot(point.share, point.difference, markersize=5, **look)
+    style.share_axis(axes, "the prunable heads", ylabel="change in BLEU")
     sweep.widen(axes)
+    axes.set_ylim(top=axes.get_ylim()[1] + 0.12 * np.ptp(axes.get_ylim()))  # room for the text
 
 
 def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
@@ -231,11 +208,12 @@ def _heads(axes: Axes, cells: pd.DataFrame, *, left: float, bottom: float) -> No
         left += heads
 
 
-def _key() -> list[Patch]:
-    """Legend of the functions."""
-    labels = {"positional": "positional, diagonal", "other": "no function found"}
-    patches = [
-        Patch(edgecolor="white", linewidth=0, label=labels.get(name, name), **fill)
-        for name, fill in style.FUNCTIONS.items()
-    ]
-    return [*patches, Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]
+def _key(heads: pd.DataFrame) -> list[Patch]:
+    """Legend of the functions that some heads have."""
+    found = set("; ".join(heads["functions"]).split("; "))
+    labels = {name: name for name in ORDER} | {NONE: "no function found"}
+    return [
+        Patch(label=label, edgecolor="white", linewidth=0, **COLOURS.get(name, COLOURS["other"]))
+        for name, label in labels.items()
+        if name in found
+    ] + [Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]

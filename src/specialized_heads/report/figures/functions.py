@@ -1,13 +1,16 @@
-"""Functions of the encoder's heads: a table of them, and when they emerge during training."""
+"""Functions of the encoder's heads: a table of them, when they emerge, and attention to rare words
+(figure 5)."""
 
 from collections.abc import Iterable, Iterator
 from math import nan
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
 from specialized_heads.heads.functions import (
@@ -15,34 +18,25 @@ from specialized_heads.heads.functions import (
     FUNCTIONS,
     OF_TOKENS,
     POSITIONAL,
+    RARE_WORDS,
     SYNTACTIC,
     Function,
 )
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style, sweep
-from specialized_heads.report.data import Tables, parted
+from specialized_heads.report.data import Tables, first_seed, parted
+from specialized_heads.stage import read_json
 
 LABELS_CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of "
-    "argmaxes at each "
-    "neighbour, among the queries that have that neighbour; largest margin over the best fixed "
-    "offset, for a single seed with "
-    "its 95% interval and its relation; best share of argmaxes at the least frequent token; number "
-    "of heads with each label "
-    "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: "
-    "lowest to highest."
+    "argmaxes at each neighbour, among the queries that have that neighbour; largest margin over "
+    "the best fixed offset, for a single seed with its 95% interval and its relation; best share "
+    "of argmaxes at the least frequent token; number of heads with each label (positional, "
+    "syntactic with an interval above zero, rare words), of all. With several seeds: lowest to "
+    "highest."
 )
-EMERGENCE_COLUMNS = [
-    "corpus",
-    "seed",
-    "update",
-    "measure",
-    "name",
-    "value",
-    "layer",
-    "head",
-    "threshold",
-]
+EMERGENCE_COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
+EMERGENCE_COLUMNS += ["threshold"]
 # Columns of the table of heads.
 SHARES = {"share_-1": "previous token", "share_+0": "same token", "share_+1": "next token"}
 BACKWARDS = "dependent → head"
@@ -54,14 +48,16 @@ PANELS = {  # measure: title of its panel
 }
 THRESHOLDS = {function.name: function.threshold for function in OF_TOKENS}
 THRESHOLDS |= {"neighbours": BY_NAME[POSITIONAL].threshold}
-HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the last one
+HEIGHT, KEY = 1.55, 0.9  # inches of a row of panels, and of the keys below the last one
 HALFWAY_CAPTION = (
     "The update of the baseline's training at which each curve of figure emergence passes, for "
-    "good, the midpoint between its "
-    "values at the first checkpoint and in the finished model (geometric mean over seeds). A "
-    "development loss that was not "
-    "measured at the first checkpoint is left out."
+    "good, the midpoint between its values at the first checkpoint and in the finished model "
+    "(geometric mean over seeds). A development loss that was not measured at the first checkpoint "
+    "is left out."
 )
+FIGURE5_COLUMNS = ["corpus", "seed", "layer", "head", "kind", "score", "sentence"]
+FIGURE5_COLUMNS += ["query", "query_token", "key", "key_token", "attention", "rarest"]
+LONGEST = 16  # characters of a label; longer tokens are cut
 HALFWAY_COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 
 
@@ -122,12 +118,8 @@ def labels_shown(rows: pd.DataFrame) -> pd.DataFrame:
             line[function.measure] = sweep.between(seeds[function.score], "{:.2f}")
         for function in FUNCTIONS:
             untested = function.score in seeds and seeds[function.score].isna().all()
-            count = (
-                "–"
-                if untested
-                else sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
-            )
-            line[f"{function.name} heads"] = count
+            count = sweep.between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            line[f"{function.name} heads"] = "–" if untested else count
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -185,19 +177,8 @@ def emergence_numbers(tables: Tables) -> pd.DataFrame:
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
                 threshold = margins[corpus] if measure == SYNTACTIC else THRESHOLDS.get(measure)
-                rows.append(
-                    [
-                        corpus,
-                        seed,
-                        update,
-                        measure,
-                        name,
-                        values.max(),
-                        best["layer"],
-                        best["head"],
-                        threshold,
-                    ]
-                )
+                found = [values.max(), best["layer"], best["head"], threshold]
+                rows.append([corpus, seed, update, measure, name, *found])
     return pd.DataFrame(rows, columns=EMERGENCE_COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
 
@@ -239,8 +220,9 @@ def emergence_draw(points: pd.DataFrame) -> Figure:
     ticks = [first, *decades[(decades >= 2 * first) & (decades <= last / 2)], last]
     figure = Figure(figsize=(style.DOUBLE, HEIGHT * len(corpora) + KEY), layout="constrained")
     grid = figure.subplots(len(corpora), len(PANELS), squeeze=False, sharex=True)
-    for axes, corpus in zip(grid[:, 0], corpora, strict=True):
-        axes.set_ylabel(style.wrap(corpus, inches=HEIGHT - 0.4))
+    for axes, (corpus, own) in zip(grid[:, 0], corpora.items(), strict=True):
+        seeds = ", ".join(map(str, own["seed"].unique()))
+        axes.set_ylabel(f"{style.wrap(corpus, inches=HEIGHT - 0.4)}\nseed {seeds}")
     for column, (measure, title) in zip(grid.T, PANELS.items(), strict=True):
         looks = _looks(points.loc[points["measure"] == measure, "name"].unique())
         for axes, own in zip(column, corpora.values(), strict=True):
@@ -253,10 +235,13 @@ def emergence_draw(points: pd.DataFrame) -> Figure:
         column[-1].xaxis.set_major_formatter("{x:,.0f}")
         column[-1].xaxis.set_minor_formatter(NullFormatter())
         if len(looks) > 1:
-            handles = [
-                Line2D([], [], label=name.replace("dependent", "dep."), **look)
-                for name, look in looks.items()
-            ]
+            lines = {
+                name.partition(",")[0]: look | {"linestyle": "-"} for name, look in looks.items()
+            }
+            if measure == SYNTACTIC:
+                lines["head → dependent"] = {"color": style.PAPER_COLOUR}
+                lines[BACKWARDS] = lines["head → dependent"] | {"linestyle": "--"}
+            handles = [Line2D([], [], label=name, **look) for name, look in lines.items()]
             place = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.28)}
             column[-1].legend(handles=handles, fontsize=6, handlelength=2.6, **place)
     return figure
@@ -338,3 +323,74 @@ def halfway_shown(rows: pd.DataFrame) -> pd.DataFrame:
         table[column] = rows[column].map("{:.2f}".format)
     table["half-way update"] = rows["half"].map("{:,.0f}".format)
     return table.assign(seeds=rows["seeds"].map(str))
+
+
+def figure5_numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
+    """One row per pair of tokens of each sentence; query and key are positions from 1, rarest:
+    whether the key is the rarest."""
+    rows = []
+    for title, path in examples.items():
+        file = read_json(path)
+        seed = first_seed(tables.analysed(title, "baseline"))["seed"].iloc[0]
+        for number, sentence in enumerate(file["sentences"], start=1):
+            tokens, weights = sentence["tokens"], np.asarray(sentence["attention"], float)
+            head = [title, seed, file["layer"], file["head"], file["kind"], file["score"], number]
+            for query, key in np.ndindex(weights.shape):
+                pair = [query + 1, tokens[query], key + 1, tokens[key]]
+                rows.append(head + pair + [weights[query, key], key == sentence["rarest"]])
+        if not file["sentences"]:
+            rows.append([title, seed, None, None, file["kind"], *[None] * 8])
+    return pd.DataFrame(rows, columns=FIGURE5_COLUMNS)
+
+
+def figure5_draw(weights: pd.DataFrame) -> Figure:
+    """Figure 5: attention maps of the rare-words head on real sentences (section 5.3).
+
+    Rows are the tokens that attend, columns the tokens attended to; the column of the sentence's
+    rarest token is framed. Where no head passed the threshold, the figure shows the best head of
+    the lowest layer and says so.
+    """
+    title, seed, layer, head, kind, score = weights.iloc[0][FIGURE5_COLUMNS[:6]]
+    drawn = Figure(figsize=(style.DOUBLE, 2.5), layout="constrained")
+    drawn.get_layout_engine().set(w_pad=0.06)
+    if pd.isna(layer):
+        style.message(drawn.subplots(), f"{title}: {kind}", inches=style.DOUBLE)
+        return drawn
+    which = f"rare-words head {layer}-{head}"
+    if kind != "rare words":
+        which = f"no rare-words head; the best of layer {layer} is {layer}-{head}"
+    heading = f"{title}, seed {seed}: {which}, with its largest weight on the rarest token in "
+    heading += f"{score:.0%} of cases"
+    drawn.suptitle(style.wrap(heading, inches=style.DOUBLE, size=8))
+    sentences = style.by(weights, "sentence").values()
+    widths = [same["key"].max() for same in sentences]
+    panels = drawn.subplots(1, len(sentences), squeeze=False, width_ratios=widths)[0]
+    for axes, same in zip(panels, sentences, strict=True):
+        attention = same.pivot(index="query", columns="key", values="attention")
+        mesh = axes.pcolormesh(attention, cmap=style.GREYS, vmin=0, vmax=1)
+        tokens = same.drop_duplicates("key")["key_token"].map(label_of)
+        _label(axes, list(tokens), rarest=int(same["rarest"].argmax()))
+    style.colour_bar(drawn, mesh, panels, "attention weight", shrink=0.6, aspect=20, panchor=False)
+    return drawn
+
+
+def _label(axes: Axes, tokens: list[str], *, rarest: int) -> None:
+    """Label both sides of a map with its tokens, and frame the column of the rarest."""
+    axes.set(aspect="equal", anchor="N", ylim=(len(tokens), 0))
+    places = np.arange(len(tokens)) + 0.5
+    axes.set_xticks(places, tokens, rotation=90)
+    axes.set_yticks(places, tokens)
+    axes.tick_params(labelsize=7.5, pad=1.5)
+    style.bare(axes)
+    colour = style.FUNCTIONS[RARE_WORDS]["facecolor"]
+    for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+        labels[rarest].set_fontweight("bold")
+    frame = {"fill": False, "edgecolor": colour, "linewidth": 1.5, "clip_on": False, "zorder": 3}
+    axes.add_patch(Rectangle((rarest, 0), 1, len(tokens), **frame))
+
+
+def label_of(token: str) -> str:
+    """The label of a token: on one line, with `_` for the mark of a word's start, and cut if it is
+    very long."""
+    token = " ".join(token.replace("▁", "_").split()) or "␣"
+    return token if len(token) <= LONGEST else token[: LONGEST - 1] + "…"

@@ -1,7 +1,7 @@
 """Gates (section 6.1): the distribution that they are drawn from (figure 6), and how they open and
 close during pruning."""
 
-from itertools import count
+from itertools import count, cycle
 from math import log
 
 import numpy as np
@@ -21,13 +21,15 @@ from specialized_heads.report.data import Tables, first_seed
 LOG_ALPHAS = (-3.0, -1.0, 0.0, 1.0, 3.0)
 SHOWN = 0.0  # log α of the left panel
 POINTS = 401  # per curve
-MOST = 6  # panels beside each other
+MOST = {True: 6, False: 3}  # models shown, of one attention type or of several
 # P(open) of a gate that is 1 with probability 0.9
 FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))
 ROW = 0.025  # inches of a gate
+TARGET = ["lam", "target_heads"]
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 PRUNING_COLUMNS = [
     "corpus",
+    "seed",
     "scope",
     "lam",
     "target_heads",
@@ -101,9 +103,9 @@ def figure6_draw(points: pd.DataFrame) -> Figure:
     """
     figure = Figure(figsize=(style.DOUBLE, 2.3), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2.1])
-    left.suptitle("(a) construction, log α = 0")
+    left.suptitle("construction, log α = 0")
     _construction(left.subplots(), points)
-    right.suptitle("(b) Hard Concrete for several log α")
+    right.suptitle("Hard Concrete for several log α")
     closed, between, open_ = right.subplots(1, 3, width_ratios=[1.45, 1.8, 1.45])
     hard = points[points["curve"] == "Hard Concrete"]
     names = [style.minus(f"{value:.0f}") for value in LOG_ALPHAS]
@@ -111,8 +113,8 @@ def figure6_draw(points: pd.DataFrame) -> Figure:
     for axes, x, title in ((closed, 0.0, "P(g = 0)"), (open_, 1.0, "P(g = 1)")):
         masses = hard.loc[(hard["quantity"] == "probability") & (hard["x"] == x), "y"]
         bars = axes.bar(names, masses, color=[look.colour for look in looks])
-        axes.bar_label(bars, fmt="{:.2f}", size=5, padding=1)
-        axes.set(title=title, xlabel="log α", ylabel="probability", ylim=(0, 1))
+        axes.bar_label(bars, fmt="{:.2f}", size=6, padding=1)
+        axes.set(title=title, xlabel="log α", ylabel="probability", ylim=(0, 1.05))
     curves = hard[hard["quantity"] == "density"].groupby("log_alpha")
     for look, name, (_, curve) in zip(looks, names, curves, strict=True):
         between.plot(
@@ -148,7 +150,7 @@ def pruning_numbers(tables: Tables) -> pd.DataFrame:
     """
     logs = first_seed(tables.logs[tables.logs["kind"] == "pruned"])
     logs = logs[logs["corpus"] == logs["corpus"].iloc[0]] if len(logs) else logs
-    model = ["corpus", "scope", "lam", "target_heads"]
+    model = ["corpus", "seed", "scope", "lam", "target_heads"]
     heads = tables.heads[
         (tables.heads["kind"] == "baseline") & tables.heads["seed"].isin(logs["seed"])
     ]
@@ -179,59 +181,67 @@ def pruning_draw(table: pd.DataFrame) -> Figure:
 
     A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers,
     and updates run to the right. A marker beside a row is a function of the head before pruning.
-    The bar above a panel is the choosing phase: the updates between which gates close or open again
-    (P(open) crosses 0.1), as far as the records tell. "Undecided" counts the gates that are neither
-    closed nor fully open with probability 0.9 when the heads are chosen: at the end or, with a
-    target number of heads, where the gates become constants, which shows as saturated colours.
+    The bar above a panel, and "choosing", is the phase in which gates decide: the updates between
+    which some close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided"
+    counts the gates that are neither closed nor fully open with probability 0.9 when the heads are
+    chosen: at the end or, with a target number of heads, where the gates become constants, which
+    shows as saturated greys.
     """
-    blocks, notes = [], []
-    for scope, models in style.by(table, "scope").items():
-        for kind, gates in style.by(models, "type").items():
-            ordered = sweep.in_order(gates, sweep.WEAKEST_FIRST)
-            panels = list(ordered.groupby(["lam", "target_heads"], dropna=False, sort=False))
-            blocks.append(
-                (scope, kind, [panels[place] for place in style.evenly(len(panels), most=MOST)])
-            )
-        if len(panels) > MOST:
-            notes.append(f"{style.SCOPES[scope]}: {MOST} of {len(panels)} models shown")
-    rows = [
-        max(panel.groupby(["layer", "head"]).ngroups for _, panel in panels)
-        for *_, panels in blocks
-    ]
-    heights = [0.9 + max(0.4, ROW * heads) for heads in rows]
-    drawn = Figure(figsize=(style.DOUBLE, 0.9 + sum(heights)), layout="constrained")
-    headline = "; ".join([f"{table['corpus'].iloc[0]}: gates during pruning", *notes])
-    drawn.suptitle(style.wrap(headline, inches=style.DOUBLE, size=8))
-    across = max(len(panels) for *_, panels in blocks)
-    grid = drawn.subplots(len(blocks), across, squeeze=False, height_ratios=heights)
-    for (scope, kind, panels), line in zip(blocks, grid, strict=True):
-        for axes in line[len(panels) :]:
-            axes.set_axis_off()
-        for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
-            cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
-            functions = panel.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])[
-                "functions"
-            ]
-            mesh = _panel(axes, cells, functions.reindex(cells.index))
-            axes.set_title(sweep.target(lam, asked) + _choice(axes, cells), size=6.5)
-            axes.tick_params(labelleft=axes is line[0])
-        name = f"{style.TYPES[kind][0]} ({style.SCOPES[scope]})"
-        line[0].set_ylabel(f"{style.wrap(name, inches=0.9, size=6.5)}\nlayer", size=6.5)
-    style.label_lowest(grid, "update")
-    drawn.colorbar(
-        mesh, ax=grid, location="bottom", pad=0.02, shrink=0.3, aspect=30, label="P(gate is open)"
-    )
+    blocks, heights, notes = [], [], []
+    for scope, gates in style.by(table, "scope").items():
+        ordered = sweep.in_order(gates, sweep.WEAKEST_FIRST)
+        models = [own for _, own in ordered.groupby(TARGET, dropna=False, sort=False)]
+        types = [kind for kind in style.TYPES if kind in set(gates["type"])]
+        most = MOST[len(types) == 1]
+        shown = [[models[place]] for place in style.evenly(len(models), most=most)]
+        # Models of one type are beside each other; of several, each has a row.
+        rows = [sum(shown, [])] if len(types) == 1 else [own * len(types) for own in shown]
+        heads = gates.groupby("type").apply(lambda own: own.groupby(["layer", "head"]).ngroups)
+        heights.append(len(rows) * (0.75 + max(0.4, ROW * heads.max())) + 0.3)
+        blocks.append((scope, types, rows))
+        if len(models) > most:
+            notes.append(f"{style.SCOPES[scope]}: {most} of {len(models)} models shown")
+    heights[-1] += 0.4  # the colour bar
+    drawn = Figure(figsize=(style.DOUBLE, 0.75 + sum(heights)), layout="constrained")
+    title = f"{table['corpus'].iloc[0]}, seed {table['seed'].iloc[0]}: gates during pruning"
+    drawn.suptitle(style.wrap("; ".join([title, *notes]), inches=style.DOUBLE, size=8))
+    mesh = None
+    parts = drawn.subfigures(len(blocks), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for part, (scope, types, rows) in zip(parts, blocks, strict=True):
+        part.suptitle(style.SCOPES[scope])
+        grid = part.subplots(len(rows), len(rows[0]), squeeze=False)
+        for line, models in zip(grid, rows, strict=True):
+            for axes, kind, own in zip(line, cycle(types), models):
+                mesh = _model(axes, own, kind, name=len(types) > 1) or mesh
+            line[0].set_ylabel("layer")
+        style.label_lowest(grid, "update")
+    bar = {"location": "bottom", "shrink": 0.3, "aspect": 30}
+    style.colour_bar(part, mesh, grid, "P(gate is open)", **bar)
     found = {
         ALIAS.get(name, name) for names in table["functions"].unique() for name in names.split("; ")
     }
     present = {name: look for name, look in LOOKS.items() if name in found}
-    handles = [
-        style.marker_key(name, markerfacecolor=look["color"], **look)
-        for name, look in present.items()
-    ]
-    handles.append(Line2D([], [], label="choosing phase", **CHOICE))
-    drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    handles = [style.marker_key(name, **look) for name, look in present.items()]
+    handles.append(Line2D([], [], label="choosing: gates close, or open again", **CHOICE))
+    text = "undecided: closed or open with a probability below 0.9"
+    style.legend(drawn, [*handles, style.marker_key(text, marker="")], ncols=2)
     return drawn
+
+
+def _model(axes: Axes, gates: pd.DataFrame, kind: str, *, name: bool) -> QuadMesh | None:
+    """The panel of a model and one type, named in its title where there are several; None where the
+    model has no such gates."""
+    panel = gates[gates["type"] == kind]
+    if panel.empty:
+        axes.set_axis_off()
+        return None
+    cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
+    functions = panel.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])["functions"]
+    mesh = _panel(axes, cells, functions.reindex(cells.index))
+    target = sweep.target(*panel[["lam", "target_heads"]].iloc[0])
+    title = f"{style.TYPES[kind][0]}, " * name + target
+    axes.set_title(title + _choice(axes, cells), size=6)
+    return mesh
 
 
 def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
@@ -239,12 +249,12 @@ def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
     # A record describes the gates at its update; its cell reaches back to the record before.
     edges = np.concatenate([[0], cells.columns.to_numpy()])
     mesh = axes.pcolormesh(
-        edges, np.arange(len(cells) + 1), cells.to_numpy(), vmin=0, vmax=1, cmap="cividis"
+        edges, np.arange(len(cells) + 1), cells.to_numpy(), vmin=0, vmax=1, cmap=style.GREYS
     )
     mesh.set_rasterized(True)
     sizes = cells.groupby(level="layer").size()
     ends = sizes.cumsum().to_numpy()
-    axes.hlines(ends[:-1], 0, edges[-1], color="white", linewidth=0.8)
+    axes.hlines(ends[:-1], 0, edges[-1], color="white", linewidth=1.4)
     axes.set_yticks(ends - sizes.to_numpy() / 2, [str(layer) for layer in sizes.index])
     axes.tick_params(axis="y", length=0, pad=7)
     axes.invert_yaxis()
@@ -254,6 +264,8 @@ def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
             axes.plot(
                 x, row + 0.5, clip_on=False, transform=transform, markersize=2.5, **LOOKS[name]
             )
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=4)
     axes.spines[["left", "bottom"]].set_visible(False)
     return mesh
 
@@ -267,11 +279,11 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     varying = cells.columns[((cells > 0) & (cells < 1)).any()]
     deciding = cells[varying[-1]] if len(varying) else cells.iloc[:, -1]
     between = int(deciding.between(CLOSED, FULLY_OPEN).sum())
-    text = f"none below {CLOSED}"
+    text = "no gate closes"
     if len(updates):
         edges = [0, *cells.columns]
         start = edges[edges.index(updates[0]) - 1]
-        text = f"choice: {start}–{updates[-1]}"
+        text = f"choosing: {start:,}–{updates[-1]:,}"
         axes.plot(
             [start, updates[-1]],
             [1.02, 1.02],
@@ -279,4 +291,4 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
             clip_on=False,
             **CHOICE,
         )
-    return f"\n{text}\nundecided: {between} of {len(cells)}"
+    return f"\n{text}\nundecided: {between}/{len(cells)}"

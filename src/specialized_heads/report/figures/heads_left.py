@@ -15,9 +15,9 @@ from specialized_heads.report import paper, style, sweep
 from specialized_heads.report.data import Tables, encoder_heads, parted, stack, with_ends
 from specialized_heads.stage import heads_text
 
-LINE, TALLEST = 0.1, 4.6  # inches: of a line in a cell; of a column, above which cells become lower
+HEAD, TALLEST = 0.092, 7.0  # inches: of a head; of a column, above which heads become lower
 SMALLEST_TEXT = 3.8  # points
-SHOWN = 2  # functions of a head that its cell names
+CHANCE = {"color": "black", "marker": "<", "markersize": 3.5}
 FIGURE8_COLUMNS = [
     "corpus",
     "model",
@@ -36,6 +36,7 @@ FIGURE9_COLUMNS = [
     "lam",
     "target_heads",
     "seeds",
+    "seed",
     "type",
     *with_ends("pruned", "active"),
 ]
@@ -49,6 +50,7 @@ FIGURE10_COLUMNS = [
     "lam",
     "target_heads",
     "seeds",
+    "seed",
     "type",
     "layers",
     *with_ends("pruned"),
@@ -113,65 +115,64 @@ def _names(head: dict) -> list[str]:
 def figure8_draw(cells: pd.DataFrame) -> Figure:
     """Figure 8: functions of the encoder heads that pruning leaves (section 6.2.2).
 
-    One column per model, from the one with the most heads to the one with the fewest. A column
-    stacks its heads by function: positional at the bottom, then syntactic, rare words. A cell has
-    layer-head, as in the unpruned model, and up to two functions of the head ((+1): and one more),
-    relations from the largest margin on. Heads without a function are one block, with their number.
+    One column per model, from the one with the most heads to the one with the fewest; its height is
+    the number of heads. A column stacks its heads by function: positional at the bottom, then
+    syntactic, rare words. A cell has layer-head, as in the unpruned model, and the function of the
+    head, of a syntactic one the relation with the largest margin ((+1): and one more). Heads
+    without a function are one block, with their number. The mark beside a column is chance: how
+    many heads with a function would be left, on average, had as many heads been chosen at random.
     """
     columns = style.by(cells, "model")
     texts = {
         place: _text(heads)
         for place, heads in cells.dropna(subset="place").groupby(["model", "place"])
     }
-    lines = [text.split("\n") for text in texts.values()]
-    most, tall = max([1, *cells["place"].dropna()]), max([1, *map(len, lines)])
-    height = min(LINE * tall, TALLEST / most)
-    drawn = Figure(figsize=(style.DOUBLE, most * height + 1.5), layout="constrained")
+    most = max(1, cells["heads"].max())
+    height = min(HEAD, TALLEST / most)
+    drawn = Figure(figsize=(style.DOUBLE, most * height + 0.9), layout="constrained")
     axes = drawn.add_subplot()
     width = 0.84 * (style.DOUBLE - 0.2) / max(6, len(columns))  # inches of a cell
-    longest = max([1, *(len(line) for text in lines for line in text)])
-    size = min(6.0, height * 72 / 1.3 / tall, width * 72 / 0.6 / longest)
+    longest = max([1, *map(len, texts.values())])
+    size = min(6.0, height * 72 / 1.25, width * 72 / 0.56 / longest)
     if size < SMALLEST_TEXT:  # numbers alone
-        texts = {place: text.partition("\n")[0] for place, text in texts.items()}
-        size = min(6.0, height * 72 / 1.35, width * 72 / 2.5)
+        texts = {place: text.partition(" ")[0] for place, text in texts.items()}
+        size = min(6.0, height * 72 / 1.25, width * 72 / 2.5)
+    whole = next(iter(columns.values()))
+    by_chance = (whole["functions"].dropna() != "other").sum() / max(1, len(whole))
     for x, (model, column) in enumerate(columns.items()):
         for place, heads in column.dropna(subset="place").groupby("place"):
-            box = {"left": x - 0.42, "bottom": place - 1, "width": 0.84, "height": 1}
+            box = {"left": x - 0.42, "bottom": place - 1, "width": 0.84, "height": len(heads)}
             style.function_cell(axes, heads["functions"].iloc[0].split("; "), **box)
             if size >= SMALLEST_TEXT:
-                style.cell_text(axes, x, place - 0.5, texts[model, place], size=size)
+                middle = place - 1 + len(heads) / 2
+                style.cell_text(axes, x, middle, texts[model, place], size=size)
+        left = column["heads"].iloc[0]
+        if left < most:
+            axes.plot(x + 0.465, by_chance * left, clip_on=False, **CHANCE)
     labels = [sweep.column_label(column.iloc[0], len(columns)) for column in columns.values()]
     axes.set_xticks(range(len(columns)), labels)
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)
-    axes.set(
-        xlim=(-0.5 - spare, len(columns) - 0.5 + spare),
-        ylim=(0, most),
-        xlabel="encoder heads retained",
-    )
+    limits = -0.5 - spare, len(columns) - 0.5 + spare
+    axes.set(xlim=limits, ylim=(0, 1.01 * most), xlabel="encoder heads left")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    seed = cells["seed"].iloc[0]
-    title = (
-        f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {seed}; "
-        f"all others are one block"
-    )
+    title = f"{cells['corpus'].iloc[0]}, seed {cells['seed'].iloc[0]}: functions of the heads left"
     axes.set_title(style.wrap(title, inches=style.DOUBLE - 0.5))
-    style.function_legend(drawn)
+    chance = style.marker_key("top of the heads with a function, by chance", **CHANCE)
+    style.function_legend(axes, cells["functions"].dropna(), chance, loc="upper right")
     return drawn
 
 
 def _text(cell: pd.DataFrame) -> str:
-    """A head's number and functions, on a line each; of the heads without a function, how many they
+    """A head's number and its first function; of the heads without a function, how many they
     are."""
     head = cell.iloc[0]
     if head["functions"] == "other":
-        return f"{len(cell)}\nother"
-    first, more = head["names"].split("; ")[:SHOWN], head["names"].count(";") + 1 - SHOWN
-    return "\n".join(
-        [f"{head['layer']}-{head['head']}" + (f" (+{more})" if more > 0 else ""), *first]
-    )
+        return f"{len(cell)} other"
+    first, *more = head["names"].split("; ")
+    return f"{head['layer']}-{head['head']} {first}" + f" (+{len(more)})" * bool(more)
 
 
 def figure9_numbers(tables: Tables) -> pd.DataFrame:
@@ -235,45 +236,52 @@ def _reported() -> pd.DataFrame:
 
 
 def figure9_draw(points: pd.DataFrame) -> Figure:
-    """Figure 9: which share of the heads of each attention type stays active as more heads are
-    pruned (section 6.3.2).
+    """Figure 9: the share of the heads of each attention type that stays active as fewer heads are
+    left (section 6.3.2).
 
     With scope `all`, encoder and decoder self-attention and cross-attention compete under one
     penalty. Shares instead of counts compare types of different depth. One panel per corpus, and
-    one for each corpus of the paper, from its table 2.
+    one for each corpus of the paper, from its table 2. Types are moved aside a little, so that
+    equal points do not cover each other.
     """
     corpora = style.by(points, "corpus")
     drawn, grid, panels = style.panels(
-        len(corpora), across=PANELS, height=2.0, more_height=0.3, sharey=True
+        len(corpora), across=PANELS, height=2.1, more_height=0.3, sharey=True
     )
     looks = {kind: look for kind, (_, look) in style.TYPES.items()}
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
         heads = rows.groupby("type", sort=False)["heads"].first()
-        shares(axes, rows, "type", looks, total=heads.sum())
-        axes.plot([0, heads.sum()], [1, 0], zorder=0, **ALIKE)
         counts = "/".join(f"{whole:.0f}" for whole in heads)
-        axes.set_xlabel(f"heads pruned, of {heads.sum():.0f} ({counts})")
+        shares(axes, rows, "type", looks, total=heads.sum(), of=f"{heads.sum():.0f} ({counts})")
+        axes.plot([1, 0], [1, 0], zorder=0, **ALIKE)
         title = corpus + sweep.seeds_note(rows)
         axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
     for axes in grid[:, 0]:
         axes.set_ylabel("active heads, share of their type")
     handles = [style.key(look, name) for name, look in style.TYPES.values()]
     handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(points)]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
+    style.legend(drawn, handles, ncols=4)
     return drawn
 
 
 def shares(
-    axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.Series], *, total: float
+    axes: Axes,
+    rows: pd.DataFrame,
+    column: str,
+    looks: dict[str, style.Series],
+    *,
+    total: float,
+    of: str,
 ) -> None:
-    """Draw the share of active heads of each group, named in `column`, against the number of pruned
-    heads, of `total`."""
-    for group, look in looks.items():
-        for series, line in sweep.split(rows[rows[column] == group], look):
-            sweep.line(axes, series, x="pruned", y="share", look=line)
-    axes.set(xlim=(-0.02 * total, 1.02 * total), ylim=(-0.03, 1.05))
+    """Draw the share of active heads of each group, named in `column`, against the share of all
+    heads that is left, of `total`, which the axis calls `of`."""
+    for place, (group, look) in enumerate(looks.items()):
+        own = rows[rows[column] == group]
+        left = own.assign(left=1 - own["pruned"] / total + style.dodge(place, len(looks)))
+        for series, line in sweep.split(left, look):
+            sweep.line(axes, series.iloc[::-1], x="left", y="share", look=line)
+    style.share_axis(axes, of, ylim=(-0.03, 1.05))
     axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.grid(axis="y")
 
 
 def figure10_numbers(tables: Tables) -> pd.DataFrame:
@@ -292,12 +300,13 @@ def _layers(models: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def figure10_draw(points: pd.DataFrame) -> Figure:
-    """Figure 10: in which layers of the decoder heads stay active as more heads are pruned
+    """Figure 10: in which layers of the decoder heads stay active as fewer heads are left
     (section 6.3.2).
 
     Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd, and
     both alone where there are two. The figure shows shares of the group's heads instead of counts,
-    so that a pair and a single layer can be compared.
+    so that a pair and a single layer can be compared. Groups are moved aside a little, so that
+    equal points do not cover each other.
     """
     corpora = style.by(points, "corpus")
     drawn = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
@@ -311,8 +320,9 @@ def figure10_draw(points: pd.DataFrame) -> Figure:
                 layers: style.ordered(number, len(heads))
                 for number, layers in enumerate(heads.index)
             }
-            shares(axes, rows[rows["type"] == kind], "layers", looks, total=total)
-            axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {total} of all types")
+            own = rows[rows["type"] == kind]
+            shares(axes, own, "layers", looks, total=total, of=f"all {total}")
+            axes.set_title(style.TYPES[kind][0])
         block.axes[0].set_ylabel("active heads in the group")
         names = [
             f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads_text(heads[layers])})"

@@ -7,7 +7,6 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, FigureBase
 
 from specialized_heads.report import style, sweep
@@ -32,11 +31,8 @@ from specialized_heads.report.style import minus
 
 CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
-# Grey to black would hide the printed values, and blue is the colour of positional heads: light to
-# dark purple.
-VALUES = LinearSegmentedColormap.from_list("values", ["#FBF8FC", "#C9B5D8", "#8A63A8", "#4B1D6B"])
 BAR = 0.14  # height of the mark of a function, in cells
-RANKED = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functions"]
+RANKED = ["corpus", "seed", "layer", "rank", "head", "relevance", "confidence", "functions"]
 RULES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
 RULES_COLUMNS = [
     "corpus",
@@ -52,14 +48,12 @@ RULES_COLUMNS = [
 RULES_COLUMNS += ["order", "labelled", "mean_rank", *with_ends("auc")]
 RULES_CAPTION = (
     "Relevance of the baseline's encoder heads by rule, as shares of their layer; lowest to "
-    "highest over layers. halves agree: "
-    "share of 100 random splits of the development set whose halves have the same most relevant "
-    "head. ρ: Spearman's, by layer "
-    "and within all layers together. mean rank of the heads with a function in their layers, 1 for "
-    "the most relevant. AUC: "
-    "probability that a head with a function is more relevant than one of its layer without "
-    "(Newcombe's interval). top quarter: "
-    "its share of the layer's relevance, signs ignored. Intervals: 95%."
+    "highest over layers. halves agree: share of 100 random splits of the development set whose "
+    "halves have the same most relevant head. ρ: Spearman's, by layer and within all layers "
+    "together. mean rank of the heads with a function in their layers, 1 for the most relevant. "
+    "AUC: probability that a head with a function is more relevant than one of its layer without "
+    "(Newcombe's interval). top quarter: its share of the layer's relevance, signs ignored. "
+    "Intervals: 95%."
 )
 
 
@@ -94,7 +88,7 @@ def ranked_heads(tables: Tables, corpora: Iterable[str]) -> pd.DataFrame:
         heads["relevance"] /= total.where(total > 0, 1.0)
         heads = heads.assign(rank=heads.groupby("layer").cumcount() + 1)
         frames.append((heads if len(heads) else pd.DataFrame([{}])).assign(corpus=corpus))
-    return stack(frames, RANKED).astype(dict.fromkeys(("layer", "rank", "head"), "Int64"))
+    return stack(frames, RANKED).astype(dict.fromkeys(("seed", "layer", "rank", "head"), "Int64"))
 
 
 def value_grid(
@@ -118,7 +112,13 @@ def value_grid(
     size = min(7.0, cell_width * 72 / 2.7, CELL_HEIGHT * 72 / 1.6)
     digits, (low, high) = "z.2f" if size >= SMALLEST_TEXT else "", ends
     mesh = style.heat_map(
-        axes, values.to_numpy(float), colours=VALUES, low=low, high=high, digits=digits, size=size
+        axes,
+        values.to_numpy(float),
+        colours=style.GREYS,
+        low=low,
+        high=high,
+        digits=digits,
+        size=size,
     )
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
@@ -151,7 +151,8 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
 
     Relevance and function of each head, and its confidence if there is room for it.
     """
-    titles = list(heads["corpus"].unique())
+    seeds = heads.groupby("corpus", sort=False)["seed"].first()
+    titles = list(seeds.index)
     heads = heads.dropna(subset="layer")
     width = style.DOUBLE if across == 2 or confidence else style.SINGLE
     beside = [
@@ -172,7 +173,7 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
         model = heads[heads["corpus"] == title]
         block.suptitle(
             style.wrap(
-                f"{title}: {len(model)} encoder head{'s' * (len(model) != 1)}",
+                f"{title}, seed {seeds[title]}: {len(model)} encoder heads",
                 inches=width / across,
                 size=8,
             )
@@ -194,7 +195,8 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
             axes.set(title=name, xlim=(0.5, layers + 0.5), ylim=(ranks + 0.5, 0.5), xlabel="layer")
             axes.set(xticks=range(1, layers + 1), yticks=range(1, ranks + 1))
         maps[0].set_ylabel("rank by relevance")
-    style.function_legend(figure)
+    ncols = 5 if width > style.SINGLE else 3
+    style.function_legend(figure, heads["functions"], loc="outside lower center", ncols=ncols)
     return figure
 
 

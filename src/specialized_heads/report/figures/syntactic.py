@@ -14,18 +14,18 @@ from specialized_heads.stage import heads_text
 FIGURE3_COLUMNS = ["corpus", "relation", "arcs", "position", "count", "share", "baseline"]
 REACH = 5  # words; the outermost bars also hold everything beyond
 PANELS = 4  # per row
-COMMON, MOST_FREQUENT = "#A9A9BC", "#332288"
+COMMON, MOST_FREQUENT = "#BBBBBB", "#444444"
 POSITIONS = [position for position in range(-REACH, REACH + 1) if position]
 TABLE1_CAPTION = (
     "Dependency scores: accuracy of the best encoder head and of the most frequent relative "
-    "position (baseline), in "
-    "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the "
-    "sentences on which it is scored; "
-    "this flatters it, and its interval does not say by how much. Heads are named layer-head."
+    "position (baseline), in percent, with 95% bootstrap intervals over sentences. The best head "
+    "is chosen on the sentences on which it is scored; this flatters it, and its interval does "
+    "not say by how much. Heads are named layer-head."
 )
 SCORES = ["layer", "head", "accuracy", "low", "high"]
 ACCURACIES = [
     "corpus",
+    "seed",
     "relation",
     "direction",
     "arcs",
@@ -81,7 +81,7 @@ def figure3_draw(bars: pd.DataFrame) -> Figure:
 
     Negative positions are to the left of the head. The first and the last bar include everything
     farther away, so the bars of a panel sum to one. The most frequent position is the baseline that
-    a syntactic head has to beat.
+    a syntactic head has to beat. Figure 4 and table 1 leave out arcs within a subword.
     """
     relations = style.by(bars, "relation")
     drawn, grid, panels = style.panels(
@@ -108,10 +108,8 @@ def figure3_draw(bars: pd.DataFrame) -> Figure:
         )
     for axes in grid[:, 0]:
         axes.set_ylabel("share of arcs")
-    label = "most frequent position; figure 4 and table 1 leave out arcs within a subword"
-    drawn.legend(
-        [Patch(facecolor=MOST_FREQUENT)], [label], loc="outside lower center", handlelength=1.2
-    )
+    key = Patch(facecolor=MOST_FREQUENT, label="most frequent position")
+    style.legend(drawn, [key], ncols=1, handlelength=1.2)
     return drawn
 
 
@@ -139,6 +137,7 @@ def figure4_numbers(tables: Tables) -> pd.DataFrame:
                     0
                 ]
             shared = {"corpus": title, "arcs": arcs, "baseline": baseline if arcs else None}
+            shared["seed"] = encoder["seed"].max()
             shared |= {key: relation[key] for key in ("relation", "direction")}
             known = encoder[encoder[name].notna()] if arcs else encoder.iloc[:0]
             best = known[name].astype(float).idxmax() if len(known) else None
@@ -167,7 +166,7 @@ def figure4_numbers(tables: Tables) -> pd.DataFrame:
             rows.append(
                 {"corpus": row.corpus, "relation": name, "direction": row.direction} | accuracy
             )
-    whole, real = ("arcs", "layer", "head"), ("baseline", "accuracy", "low", "high")
+    whole, real = ("seed", "arcs", "layer", "head"), ("baseline", "accuracy", "low", "high")
     frame = pd.DataFrame(rows, columns=ACCURACIES).astype(
         dict.fromkeys(whole, "Int64") | dict.fromkeys(real, float)
     )
@@ -222,7 +221,7 @@ def figure4_draw(scores: pd.DataFrame) -> Figure:
             ylabel="accuracy of a head",
         )
         axes.grid(axis="y")
-    drawn.legend(handles=key, loc="outside lower center", ncols=ACROSS, handlelength=1.4)
+    style.legend(drawn, key, ncols=ACROSS, handlelength=1.4)
     return drawn
 
 
@@ -272,17 +271,18 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
     """The entries of the legend, with their labels in lines."""
     handles = []
     for corpus, (colour, marker) in looks.items():
-        heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
-        label = corpus if corpus in paper.MARKERS else f"{corpus} ({heads_text(len(heads))})"
-        handles.append(style.marker_key(label, color=colour, marker=marker, markerfacecolor=colour))
+        own = scores[scores["corpus"] == corpus]
+        heads = heads_text(len(own[["layer", "head"]].dropna().drop_duplicates()))
+        ours = f"{corpus}, seed {own['seed'].iloc[0]} ({heads})"
+        label = corpus if corpus in paper.MARKERS else ours
+        handles.append(style.marker_key(label, color=colour, marker=marker))
     grey = {"color": style.PAPER_COLOUR}
+    if (scores["best"] & scores["syntactic"]).any():
+        handles.append(style.marker_key("✓: the best head is syntactic", marker=""))
     handles += [
-        Line2D(
-            [], [], linestyle="none", label="✓: the best head (on these sentences) is syntactic"
-        ),
         style.marker_key("95% bootstrap interval", marker="|", markersize=7, **grey),
         Line2D([], [], color="black", linewidth=1.4, label="baseline: most frequent position"),
-        style.marker_key("other heads", markersize=1.8, alpha=0.6, markerfacecolor=None, **grey),
+        style.marker_key("other heads", markersize=1.8, alpha=0.6, **grey),
     ]
     for handle in handles:
         handle.set_label(
