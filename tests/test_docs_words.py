@@ -111,6 +111,20 @@ def test_times_elsewhere_are_those_of_the_table() -> None:
         assert re.search(rf"^{command} .* {of[command][0]};", contributing.read_text(), flags=re.M)
 
 
+def test_memory_and_disk_of_the_readme_are_those_of_the_table() -> None:
+    table = (ROOT / "config" / "README.md").read_text().partition("## How much")[2]
+    (clone,) = re.findall(r"^\| clone.*?([\d.]+) GB", table, flags=re.MULTILINE)
+    (environments,) = re.findall(
+        r"^\| environment \| \| ([\d.]+) GB .*, ([\d.]+) GB ", table, flags=re.MULTILINE
+    )
+    ((memory, results),) = re.findall(
+        r"^\| the default \| (\d+) GB \| ([\d.]+) GB", table, flags=re.MULTILINE
+    )
+    cpu, cuda = (round(float(clone) + float(each) + float(results)) for each in environments)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"| memory | {memory} GB" in readme and f"| disk | {cpu} GB; {cuda} GB with" in readme
+
+
 def test_memory_on_a_gpu_is_what_the_arithmetic_gives() -> None:
     def estimate(parameters: float, layers: int, width: int, tokens: int) -> list[float]:
         return [16e-3 * parameters, 61e-9 * tokens * layers * width, 0.5]
