@@ -25,7 +25,7 @@ from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete
-from specialized_heads.pruning import importance
+from specialized_heads.pruning import criteria
 from specialized_heads.pruning.ablation import mask
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
@@ -360,14 +360,14 @@ def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None
     # The project's own is in float32.
     monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
     model, batch = tiny().double(), make_batch(labelled, np.arange(6))
-    found, loss = importance.sensitivities(model, batch), objective_of(model).loss
+    found, loss = criteria.sensitivities(model, batch), objective_of(model).loss
     expected = mask_derivatives(model, lambda: float(loss(model, batch, label_smoothing=0.0)))
     assert len(expected) == 4
     for (kind, layer, head), difference in expected.items():
         assert float(found[kind, layer][:, head].sum()) == pytest.approx(
             difference, rel=1e-5, abs=1e-8
         )
-    rows = importance.table(model, importance.importance(tiny(), labelled))
+    rows = criteria.table(model, criteria.importances(tiny(), labelled))
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(
         model.architecture, scope="all"
     )

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from small import PRUNING, TRAINING, killed_at, outputs
 
-from specialized_heads.classification import scores, speed, tasks
+from specialized_heads.classification import scores, tasks
 from specialized_heads.classification.scores import baselines, score
 from specialized_heads.classification.tasks import SCHEMA, examples, tokens
 from specialized_heads.classification.transfer import finetune, pretrain, vocabulary
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange import bert
 from specialized_heads.model.checkpoint import load, read_tensors
-from specialized_heads.pruning import importance, prune
+from specialized_heads.pruning import criteria, prune
 from specialized_heads.stage import UserError
 from specialized_heads.tables import write_table
 
@@ -174,13 +174,8 @@ def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path) ->
 def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: Path) -> None:
     folder = learn("one")
     model, device = folder / "model.safetensors", {"device": "cpu"}
-    call(
-        importance,
-        settings=device,
-        model=model,
-        dev=task["dev"],
-        output=tmp_path / "importance.parquet",
-    )
+    ranked = tmp_path / "importance.parquet"
+    call(criteria.importance, settings=device, model=model, dev=task["dev"], output=ranked)
     single, steps = tmp_path / "single.parquet", tmp_path / "steps.parquet"
     settings = device | {"metric": "accuracy"}
     given = {"model": model, "tokens": task["test"]}
@@ -197,30 +192,18 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     accuracy = 100 * (whole == load_tokens(task["test"]).target).mean()
     assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
     assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
-    removed = {
-        "importance": tmp_path / "importance.parquet",
-        "output": steps,
-        "state": tmp_path / "state",
-    }
+    removed = {"importance": ranked, "output": steps, "state": tmp_path / "state"}
     call(scores.ablation, settings=settings, **given, **removed)
     steps_table = pd.read_parquet(steps)
-    assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4] and set(steps_table["pruned"]) == {
-        "all"
-    }
+    assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4]
+    assert set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
-    files = {
-        "importance": removed["importance"],
-        "tokens": task["test"],
-        "output": tmp_path / "speed.parquet",
-    }
-    call(speed, settings=device | {"batches": [1, 64]}, model=model, **files)
+    files = {"importance": ranked, "tokens": task["test"], "output": tmp_path / "speed.parquet"}
+    call(scores.speed, settings=device | {"batches": [1, 64]}, model=model, **files)
     times = pd.read_parquet(tmp_path / "speed.parquet")
-    assert (
-        times["heads"].tolist() == [4, 2, 4, 2]
-        and (times["speed"] > 0).all()
-        and times["gain"].notna().sum() == 2
-    )
+    assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all()
+    assert times["gain"].notna().sum() == 2
 
     written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json"}
     settings = PRUNING | {"scope": "all", "lam": None, "target_heads": 1, "gate_learning_rate": 0.5}

@@ -10,9 +10,17 @@ import pytest
 import sentencepiece
 from parallel_text import Pairs, write_pairs
 
-from specialized_heads.corpus import bpe, pairs, preprocess, tokens
-from specialized_heads.corpus.bpe import BOS, EOS, PAD, UNKNOWN, encode_ids, learn, load_bpe
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.corpus import pairs, preprocess, tokens
+from specialized_heads.corpus.tokens import (
+    BOS,
+    EOS,
+    PAD,
+    UNKNOWN,
+    encode_ids,
+    learn,
+    load_bpe,
+    load_tokens,
+)
 from specialized_heads.stage import UserError
 
 LANGUAGES = {"source_language": "en", "target_language": "ru"}
@@ -64,10 +72,10 @@ def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(
     write_pairs(tmp_path / "train.parquet", everyday)
 
     def sampled() -> list[str]:
-        return list(chain.from_iterable(bpe.sample(tmp_path / "train.parquet", "target")))
+        return list(chain.from_iterable(tokens.sample(tmp_path / "train.parquet", "target")))
 
     assert sampled() == everyday.target
-    monkeypatch.setattr(bpe, "SAMPLE", 100)
+    monkeypatch.setattr(tokens, "SAMPLE", 100)
     drawn = sampled()
     monkeypatch.setattr(pairs, "READ", 7)
     assert sampled() == drawn
@@ -85,7 +93,7 @@ def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable
     def run(name: str, *, mode: preprocess.Mode = "none") -> Path:
         models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
         settings = {"vocabulary": {"source": 100, "target": 120, "preprocess": mode}} | LANGUAGES
-        call(bpe, settings=settings, train=tmp_path / "train.parquet", **models)
+        call(tokens.bpe, settings=settings, train=tmp_path / "train.parquet", **models)
         files = {"text": tmp_path / "train.parquet", "output": tmp_path / "tokens" / name}
         call(tokens, settings={"preprocess": mode} | LANGUAGES, **files, **models)
         return files["output"]

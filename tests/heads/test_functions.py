@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from specialized_heads.corpus.bpe import EOS, PAD
+from specialized_heads.corpus.tokens import EOS, PAD
 from specialized_heads.heads import functions, syntactic
 from specialized_heads.heads.functions import (
     Position,

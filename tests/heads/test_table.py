@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 from pages import ROOT, blocks
 
-from specialized_heads.heads.analyse import head_rows, table_schema
+from specialized_heads.heads.analyse import head_rows, measure, table_schema
 from specialized_heads.heads.functions import frequency_ranks
-from specialized_heads.heads.measure import measure
 from specialized_heads.heads.syntactic import Sentence
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from specialized_heads.corpus.bpe import BOS, EOS, PAD
+from specialized_heads.corpus.tokens import BOS, EOS, PAD
 from specialized_heads.model import decoding
 from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.transformer import Transformer

@@ -19,7 +19,7 @@ from specialized_heads.model.devices import choose_device, lock, own_gpu, take_g
 from specialized_heads.report.data import Tables
 from specialized_heads.report.figures import provenance
 from specialized_heads.stage import UserError
-from specialized_heads.training import parallel, state
+from specialized_heads.training import state
 
 TEAM = """
 import os, torch
@@ -32,7 +32,7 @@ torch.cuda.is_available = lambda: True
 torch.cuda.device_count = lambda: 3
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")
 torch.cuda.set_device = lambda index: None
-from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import distributed
 with distributed("auto", state=Path(os.environ["STATE"])) as (context, device):
     # in one piece: both write at once
     print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)
@@ -227,7 +227,7 @@ import os
 from pathlib import Path
 import torch, torch.distributed as dist
 from specialized_heads.stage import UserError
-from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import distributed
 leave = dist.destroy_process_group
 dist.destroy_process_group = lambda: (dist.barrier(), leave())  # as NCCL's: it waits for all ranks
 with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
@@ -282,7 +282,7 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
 
     monkeypatch.setattr(state, "_this_process", lambda: "the new run")
     monkeypatch.setattr(devices.time, "sleep", orphan_looks)
-    with parallel.distributed("auto", state=folder) as (context, device):
+    with state.distributed("auto", state=folder) as (context, device):
         assert context.is_main and device == torch.device("cuda", 0) and waited
         state.check(folder)
         assert (folder / "state.pt").read_bytes() == b"saved"

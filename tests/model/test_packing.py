@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.bpe import PAD, SpecialTokens
+from specialized_heads.corpus.tokens import PAD, SpecialTokens
 from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.transformer import Transformer

@@ -11,13 +11,13 @@ import pytest
 from sacrebleu.metrics import BLEU
 from small import WORDS
 
-from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.corpus.tokens import learn, load_bpe
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning import ablation, importance
+from specialized_heads.pruning import ablation, criteria
 from specialized_heads.pruning.ablation import (
     NOTHING,
     Removal,
@@ -117,7 +117,8 @@ def test_systematic_pruning_from_all_heads_to_none(
 ) -> None:
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
-    call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
+    ranked = {"model": files["model"], "dev": dev, "output": table}
+    call(criteria.importance, settings={"device": "cpu"}, **ranked)
     call(ablation, settings=DECODED | {"by_type": True}, importance=table, **files)
     found = pd.read_parquet(files["output"])
     whole = found[found["removed"] == 0]

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from small import killed_at
 
-from specialized_heads.corpus.bpe import PAD
+from specialized_heads.corpus.tokens import PAD
 from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
@@ -24,8 +24,7 @@ from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import Data, Plan, train
 from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
-from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.state import read_checkpoint
+from specialized_heads.training.state import DistributedContext, read_checkpoint
 
 PLAN = Plan(
     seed=1,

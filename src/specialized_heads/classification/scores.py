@@ -1,5 +1,5 @@
 """Stages: the scores of a model (`score`), without some of its heads (`ablation`), and of a bag of
-words (`baselines`).
+words (`baselines`); sentences per second with and without half of the heads (`speed`).
 
 A model is scored on the test set and on the second one, and compared with its baseline. Heads are
 removed as `pruning.ablation` does for translation. The baselines are the most frequent label and a
@@ -8,10 +8,20 @@ whose score on the development set is highest.
 
 A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All
 follow from the counts of pairs (label, prediction), so a resample costs one product of matrices.
-p-values and intervals of differences are those of `evaluation.score`, by paired bootstrap.
+p-values and intervals of differences are those of `evaluation`, by paired bootstrap.
+
+Speed is measured by sentences per batch (Michel et al. 2019, table 4). The least important half of
+the heads is removed from the weights. Both models take turns; the median and the range over the
+rounds are written. The rule reserves all cores, so that no other job of the pipeline runs at the
+same time, but computes in one thread. On a CPU it counts the time that this thread computes, which
+other programs on the machine affect little.
 """
 
+import copy
+import math
+import time
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +33,20 @@ from scipy.special import log_softmax, softmax
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation.score import resamples, significance
+from specialized_heads.evaluation import resamples, significance
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.devices import matmul_precision
-from specialized_heads.pruning.ablation import NOTHING, Removal, Row, ablate, fingerprint, mask
+from specialized_heads.pruning.ablation import (
+    NOTHING,
+    Removal,
+    Row,
+    ablate,
+    fingerprint,
+    mask,
+    ranking,
+)
+from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
 from specialized_heads.training.state import claim
 
@@ -284,6 +303,83 @@ def baselines(files: stage.Files, settings: BaselinesSettings) -> None:
         written[name] = {"majority": same.score, "bag_of_words": bag._asdict()}
         stage.log.info("%s: majority %.1f, bag of words %.1f", name, same.score, bag.score)
     stage.write_json(files.output, written)
+
+
+ROUNDS = 7
+SENTENCES = 256  # per round
+REMOVED = 0.5  # share of the heads
+# By sentences per batch: heads left and in total; sentences per second and the gain over all heads
+# in the same round, each with the lowest and highest of the rounds.
+SPEEDS = ("speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high")
+SPEED_SCHEMA = pa.schema(
+    dict.fromkeys(("sentences", "heads", "total"), pa.int64())
+    | dict.fromkeys(SPEEDS, pa.float64())
+    | {"parameters": pa.int64(), "device": pa.string()}
+)
+
+
+class SpeedSettings(stage.Section):
+    batches: list[int]  # sentences per batch
+    device: str
+
+
+def clock(device: torch.device) -> float:
+    """Time in seconds: of this thread on a CPU; of the clock on a GPU, once its work is done."""
+    if device.type == "cpu":
+        return time.thread_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+@torch.inference_mode()
+def seconds(model: Bert, store: TokenStore, batches: list[np.ndarray]) -> float:
+    """Seconds to classify these batches."""
+    inputs = [make_batch(store, batch).source.to(model.device) for batch in batches]
+    model.logits(model(inputs[0]))  # the first call compiles kernels
+    started = clock(model.device)
+    for ids in inputs:
+        model.logits(model(ids))
+    return clock(model.device) - started
+
+
+@stage.command("model", "importance", "tokens", "output", settings=SpeedSettings)
+def speed(files: stage.Files, settings: SpeedSettings) -> None:
+    torch.set_num_threads(1)
+    model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
+    order = ranking(read_table(files.importance).to_pandas(), "all")
+    pruned = copy.deepcopy(model)
+    pruned.remove_heads(set(order[: math.floor(REMOVED * len(order))]))
+    name = (
+        "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
+    )
+    rows = []
+    for size in settings.batches:
+        # Whole batches only; a small set is repeated.
+        batches = list(np.resize(np.arange(len(store)), (max(1, SENTENCES // size), size)))
+        times = [[seconds(each, store, batches) for each in (model, pruned)] for _ in range(ROUNDS)]
+        gains = [whole / part - 1 for whole, part in times]
+        for place, each in enumerate((model, pruned)):
+            speeds = [size * len(batches) / pair[place] for pair in times]
+            row = {
+                "sentences": size,
+                "heads": sum(map(len, each.architecture.encoder)),
+                "total": len(order),
+            }
+            row |= {
+                "speed": median(speeds),
+                "speed_low": min(speeds),
+                "speed_high": max(speeds),
+                "device": name,
+            }
+            row |= {"parameters": sum(parameter.numel() for parameter in each.parameters())}
+            gain = (
+                {"gain": median(gains), "gain_low": min(gains), "gain_high": max(gains)}
+                if place
+                else {}
+            )
+            rows.append(row | gain)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SPEED_SCHEMA))
+    stage.log.info("%d batch sizes", len(settings.batches))
 
 
 stage.no_stage(__name__)

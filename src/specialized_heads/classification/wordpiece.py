@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specialized_heads.corpus.bpe import SpecialTokens
-from specialized_heads.corpus.tokens import write_tokens
+from specialized_heads.corpus.tokens import SpecialTokens, write_tokens
 from specialized_heads.stage import UserError, optional, read_json, write_json
 
 with optional("models"):

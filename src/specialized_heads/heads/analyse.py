@@ -1,38 +1,162 @@
 """Stage: all measurements of the heads of one model, one row per head (sections 4 and 5).
 
-Relevance comes from the relevance stage, on the development set; everything else from attention
-maps on the analysis set. The functions of section 5 are those of encoder heads; of these, decoder
-and cross-attention heads only have a position. docs/heads.md describes every column.
+Relevance comes from the relevance stage, on the development set; everything else is counted in one
+pass over attention maps of the analysis set. Each batch of maps is dropped once it is counted, so
+memory grows with the set only by small counts per sentence. The functions of section 5 are those of
+encoder heads; of these, decoder and cross-attention heads only have a position. docs/heads.md
+describes every column.
+
+Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4).
+Entropy is that of the whole distribution, EOS included: without it the weights do not sum to one.
+The weight on EOS distinguishes a head that is certain of a word from one that parks its attention
+on EOS.
+
+Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import torch
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
 from specialized_heads.experiment.sections import Heads
-from specialized_heads.heads.functions import (
-    LEAST_ARCS,
-    NEIGHBOURS,
-    OF_TOKENS,
-    frequency_ranks,
-    functions_of,
-    preferred,
-    share_at,
+from specialized_heads.heads import functions, maps
+from specialized_heads.heads.functions import LEAST_ARCS, NEIGHBOURS, OF_TOKENS, share_at
+from specialized_heads.heads.maps import head_numbers
+from specialized_heads.heads.syntactic import (
+    ENDINGS,
+    Sentence,
+    align,
+    arc_hits,
+    bootstrap_intervals,
+    score_names,
+    word_attention,
 )
-from specialized_heads.heads.maps import examples, head_numbers
-from specialized_heads.heads.measure import Counted, measure
-from specialized_heads.heads.syntactic import ENDINGS, align, bootstrap_intervals, score_names
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.tables import HEAD, read_columns, read_table, write_table
+
+
+class OfType:
+    """What is counted for the H heads of one attention type.
+
+    queries: their number.
+    sums: over queries, by column of the table of heads (H,).
+    offsets: counts of relative positions (H, 2·reach + 1), see `functions.offset_counts`.
+    visible: see `functions.visible_counts` (2, 2·reach + 1).
+    """
+
+    def __init__(self, kind: str, heads: int, *, reach: int) -> None:
+        self.kind, self.reach, self.queries = kind, reach, 0
+        columns = ["confidence", "entropy", "output_norm"]
+        columns += ["eos_weight"] * (kind != "decoder")  # the decoder's input has no EOS
+        self.sums = {column: np.zeros(heads) for column in columns}
+        self.offsets = np.zeros((heads, 2 * reach + 1), np.int64)
+        self.visible = np.zeros((2, 2 * reach + 1))
+
+    def add(self, batch: maps.Maps, best: np.ndarray, *, eos: int) -> None:
+        """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source
+        tokens."""
+        weights, queries, keys = (
+            batch.weights[self.kind],
+            batch.queries[self.kind],
+            batch.keys[self.kind],
+        )
+        values = {  # (B, H, T)
+            "confidence": weights.masked_fill(~keys[:, None, None], 0.0).amax(-1),
+            "entropy": torch.special.entr(weights).sum(-1),
+            "output_norm": batch.norms[self.kind],
+        }
+        if "eos_weight" in self.sums:
+            values["eos_weight"] = (weights * (batch.source == eos)[:, None, None]).sum(-1)
+        for column, value in values.items():
+            self.sums[column] += (value * queries[:, None]).sum((0, 2)).double().numpy()
+        self.queries += int(queries.sum())
+        keys, positioned = keys.numpy(), functions.choosing(self.kind, queries.numpy())
+        origin = functions.expected(self.kind, positioned, keys)
+        self.offsets += functions.offset_counts(best, origin, positioned, reach=self.reach)
+        self.visible += functions.visible_counts(
+            self.kind, origin, positioned, keys, reach=self.reach
+        )
+
+    def means(self) -> dict[str, np.ndarray]:
+        """Means over queries, by column (H,); NaN without queries."""
+        return {column: total / (self.queries or np.nan) for column, total in self.sums.items()}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts over the analysis set.
+
+    types: by attention type.
+    shares: of argmaxes of encoder heads, by column (H,), see `functions.Function`; NaN where no
+    sentence qualifies.
+    share_queries: the queries that each function counts, by its score.
+    hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H,
+        R, 2), those that the best fixed offset gets right (N, R, 2), and all (N, R, 2).
+    """
+
+    types: dict[str, OfType]
+    shares: dict[str, np.ndarray]
+    share_queries: dict[str, int]
+    hits: np.ndarray
+    fixed: np.ndarray
+    arcs: np.ndarray
+
+
+def measure(
+    model: Transformer,
+    store: TokenStore,
+    sentences: dict[int, Sentence],
+    fixed_offsets: dict[tuple[str, str], int | None],
+    **known: object,
+) -> Counted:
+    """Count all statistics of heads.
+
+    Args:
+        sentences: those with a tree, by number.
+        fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
+        known: what functions depend on: `ranks`, `cutoff` and `pieces`, see `functions.Function`.
+    """
+    reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
+    types = {kind: OfType(kind, len(head_numbers(model, kind)), reach=reach) for kind in KINDS}
+    hits = {
+        each.score: np.zeros((len(each.columns), len(types["encoder"].offsets)))
+        for each in OF_TOKENS
+    }
+    share_queries = dict.fromkeys(hits, 0)
+    arc_counts = []
+    for batch in maps.attention_maps(model, store):
+        best = {kind: maps.argmax(batch.weights[kind], batch.keys[kind]).numpy() for kind in KINDS}
+        for kind, counts in types.items():
+            counts.add(batch, best[kind], eos=store.tokens.eos)
+        for function in OF_TOKENS:
+            queries, source = batch.queries["encoder"].numpy(), batch.source.numpy()
+            found, number = function.count(best["encoder"], queries, source, **known)
+            hits[function.score] += found
+            share_queries[function.score] += number
+        rows = [row for row, number in enumerate(batch.sentences.tolist()) if number in sentences]
+        if rows:
+            parsed = [sentences[int(batch.sentences[row])] for row in rows]
+            attention = word_attention(batch.weights["encoder"][rows], parsed)
+            arc_counts.append(arc_hits(attention, parsed, fixed_offsets))
+    shares = {
+        column: row / (share_queries[each.score] or np.nan)
+        for each in OF_TOKENS
+        for column, row in zip(each.columns, hits[each.score], strict=True)
+    }
+    return Counted(
+        types, shares, share_queries, *map(np.concatenate, zip(*arc_counts, strict=True))
+    )
 
 
 def table_schema(relations: list[str]) -> pa.Schema:
@@ -88,7 +212,7 @@ def head_rows(
         means, (possible, chance) = of_type.means(), of_type.visible
         for number, (layer, head) in enumerate(head_numbers(model, kind)):
             counts = of_type.offsets[number]
-            place = preferred(kind, counts, possible)
+            place = functions.preferred(kind, counts, possible)
             row = {"type": kind, "layer": layer, "head": head}
             row |= dict(zip(("relevance", "relevance_error"), relevance[kind, layer, head]))
             row |= {column: values[number] for column, values in means.items()}
@@ -107,7 +231,9 @@ def head_rows(
                     column: shares[number] for column, shares in counted.shares.items()
                 }
                 margins = {name: row[f"{name}_margin"] for name in names.flat}
-            row["functions"], syntactic = functions_of(kind, place, margins=margins, shares=row)
+            row["functions"], syntactic = functions.functions_of(
+                kind, place, margins=margins, shares=row
+            )
             if kind == "encoder":
                 # On other sentences too the head would beat the fixed offset; not corrected for the
                 # number of heads.
@@ -176,7 +302,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     offsets = {
         (row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()
     }
-    ranks = frequency_ranks(train.source, vocabulary=bpe.vocab_size())
+    ranks = functions.frequency_ranks(train.source, vocabulary=bpe.vocab_size())
     pieces = [bpe.id_to_piece(number) for number in range(bpe.vocab_size())]
     counted = measure(model, store, sentences, offsets, ranks=ranks, pieces=pieces, cutoff=cutoff)
     rows = head_rows(model, counted, relevance, relations, seed=settings.seed)
@@ -184,7 +310,9 @@ def main(files: stage.Files, settings: Settings) -> None:
     if absent := [relation for relation, number in arcs.items() if not number]:
         stage.log.warning("%s: no arc of %s", files.parses, explain_absent(absent, parses.values()))
     write_table(files.output, pa.Table.from_pylist(rows, schema=table_schema(relations)))
-    kept = examples(model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"])
+    kept = maps.examples(
+        model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"]
+    )
     stage.write_json(files.examples, kept)
     report = {
         "sentences": len(texts),

@@ -26,9 +26,8 @@ import torch
 from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
-from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
 from specialized_heads.parsing.relations import DIRECTIONS, Arc, arcs
-from specialized_heads.parsing.words import Word
+from specialized_heads.parsing.words import Word, raw_piece_spans, words_to_pieces
 
 SAMPLES = 1000  # resamples of sentences
 RESAMPLES = 100  # held at once; bounds the memory

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from specialized_heads.corpus.bpe import OURS, STRICT, Id, SpecialTokens
+from specialized_heads.corpus.tokens import OURS, STRICT, Id, SpecialTokens
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
 SCOPES = {"encoder": ("encoder",), "all": KINDS}  # of pruning: the types whose heads may be removed

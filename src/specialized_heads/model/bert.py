@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specialized_heads.corpus.bpe import STRICT, Id
+from specialized_heads.corpus.tokens import STRICT, Id
 from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabulary, Width
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout

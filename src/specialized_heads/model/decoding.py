@@ -1,4 +1,5 @@
-"""Beam search with cached keys and values, for a batch of sentences at once.
+"""Beam search with cached keys and values, for a batch of sentences at once; and the stage that
+translates a data set.
 
 Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow
 with each step, those of the encoder's output are computed once. Finished sentences leave the batch.
@@ -7,6 +8,10 @@ A beam of 1 is greedy search.
 On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many
 head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
 encoder) is computed once.
+
+The stage writes two files, one sentence per line, in the order of the set. One holds detokenised
+text. The other holds lower-case Moses tokens, which the paper scores: the model's own if it was
+trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the detokenised text.
 
 Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target
 vocabulary.
@@ -24,10 +29,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from specialized_heads.corpus.tokens import cut
+from specialized_heads import stage
+from specialized_heads.corpus.preprocess import Mode, apply, undo
+from specialized_heads.corpus.tokens import cut, load_bpe, load_tokens
+from specialized_heads.experiment.sections import Decoding
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import DecoderLayer, Transformer
-from specialized_heads.stage import progress
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 SMALL = 512  # width up to which operations are too small to be divided among threads
@@ -262,7 +270,7 @@ def in_batches(
     with mapped(min(threads, len(batches))) as map_:
         made = map_(lambda batch: translate_batch([sources[index] for index in batch]), batches)
         if show:
-            made = progress(made, what="translating", total=len(batches), unit="batch")
+            made = stage.progress(made, what="translating", total=len(batches), unit="batch")
         for batch, translations in zip(batches, made, strict=True):
             outputs |= zip(batch.tolist(), translations, strict=True)
     return [outputs[index] for index in range(len(sources))]
@@ -283,3 +291,27 @@ def mapped(threads: int) -> Iterator[Callable[..., Iterable]]:
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)
+
+
+class Settings(stage.Section):
+    decoding: Decoding
+    preprocess: Mode
+    language: str  # of the translations
+    device: str
+
+
+@stage.command("model", "tokens", "bpe", "output", "tokenised", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    model = load_on(files.model, settings.device)
+    store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
+    sources = [store.source_ids(i).tolist() for i in range(len(store))]
+    outputs = translate_all(model, sources, show=True, **settings.decoding.model_dump())
+    translations = [bpe.decode(ids).replace("\n", " ") for ids in outputs]
+    if settings.preprocess == "paper":
+        tokenised = [" ".join(line.split()) for line in translations]
+    else:
+        tokenised = apply(translations, language=settings.language, mode="paper")
+    detokenised = undo(translations, language=settings.language, mode=settings.preprocess)
+    for path, lines in ((files.output, detokenised), (files.tokenised, tokenised)):
+        stage.write_file(path, "".join(line + "\n" for line in lines))
+    stage.log.info("%d sentences translated", len(translations))

@@ -24,15 +24,14 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import undo
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation.score import compare
-from specialized_heads.evaluation.translate import Settings as Decoded
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
+from specialized_heads.evaluation import compare
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, Architecture, Head, heads_of
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import TOKENS, in_batches, translate
+from specialized_heads.model.decoding import Settings as Decoded
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.tables import HEAD, read_columns, read_table, write_table

@@ -33,8 +33,7 @@ from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finishing, read_checkpoint
+from specialized_heads.training.state import distributed, finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.bpe import OURS, SpecialTokens
-from specialized_heads.corpus.tokens import TokenStore, cut
+from specialized_heads.corpus.tokens import OURS, SpecialTokens, TokenStore, cut
 
 MAX_PADDING = 0.05  # share of the positions of an epoch
 MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding does

@@ -47,7 +47,7 @@ from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import Penalty, evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
-from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.state import DistributedContext
 
 SAVE_SECONDS = 60.0  # between two states, or more:
 SAVE_SHARE = 0.02  # of the time goes into writing them at most

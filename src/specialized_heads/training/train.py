@@ -27,8 +27,7 @@ from specialized_heads.model.checkpoint import (
 )
 from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finishing, read_checkpoint
+from specialized_heads.training.state import distributed, finishing, read_checkpoint
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from specialized_heads.evaluation.score import LEAST_ROUND_TRIP
+from specialized_heads.evaluation import LEAST_ROUND_TRIP
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
 from specialized_heads.report.data import TOTALS, Tables, with_ends

@@ -1,11 +1,12 @@
-"""Stage: all attention maps of one model for some sentences, as one self-contained HTML file.
+"""Stage: the attention maps, labels and trees of a model's heads for some sentences, as one HTML
+file that opens from disk in any browser.
 
 The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a
 readable length (`LENGTHS`) on the source side, and no longer than that on the target side. Maps are
 those of the analysis: the model reads the source and the reference translation. Weights are stored
 in 256 steps, so the error is at most 0.002.
 
-`page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from
+`assets/page.html`, `page.css` and the scripts are joined with the data into one file. Text from
 a corpus enters it only as JSON, in which every `<` is escaped, and the script writes it into the
 page as text; a content security policy forbids anything from elsewhere. The stage `index` makes one
 page with links to the pages of all models of an experiment, by corpus.
@@ -25,9 +26,8 @@ from pydantic import Field
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.syntactic import align
 from specialized_heads.model.architecture import KINDS
@@ -40,7 +40,7 @@ from specialized_heads.tables import HEAD, read_columns, read_table
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
 LISTS = ("functions", "relations", "relations_certain")
-FILES = Path(__file__).parent
+FILES = Path(__file__).parent / "assets"
 
 Json = dict[str, Any]
 

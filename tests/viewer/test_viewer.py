@@ -15,14 +15,13 @@ import pytest
 import sentencepiece
 from parallel_text import Pairs, write_pairs
 
-from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
+from specialized_heads import viewer
+from specialized_heads.corpus.tokens import encode, learn, load_tokens, write_tokens
 from specialized_heads.heads import maps
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.viewer import page
 
 HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
 TEXTS = [
@@ -127,10 +126,10 @@ def files(tmp_path: Path, tiny_model) -> dict[str, Path]:
 def made(call, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """`made(sentences=3)`: the page as the stage writes it. Pieces here are letters, so longer
     sentences are let in."""
-    monkeypatch.setattr(page, "LENGTHS", range(10, 80))
+    monkeypatch.setattr(viewer, "LENGTHS", range(10, 80))
 
     def make(**settings: Any) -> str:
-        call(page, settings=SETTINGS | settings, **files)
+        call(viewer, settings=SETTINGS | settings, **files)
         return files["output"].read_text(encoding="utf-8")
 
     return make
@@ -255,9 +254,9 @@ def test_the_map_in_the_page_is_the_map_in_the_data(
     stored = np.frombuffer(base64.b64decode(sentence["maps"][kind]), np.uint8).reshape(shape) / 255
     stored[position, 0] = [0.0, 0.25, *[0.0] * (shape[2] - 3), 0.75]  # most of it on </s>
     stored[position, 1] = 1 / stored.shape[2]  # all alike: it cannot be said which was the largest
-    sentence["maps"][kind] = page.encoded(stored)
+    sentence["maps"][kind] = viewer.encoded(stored)
     stored = np.rint(stored[position] * 255) / 255
-    browser = shown(page.page(data), f"#{kind}-{numbers[0]}-{numbers[1]}-sentence-3")
+    browser = shown(viewer.page(data), f"#{kind}-{numbers[0]}-{numbers[1]}-sentence-3")
     titles = browser.run(
         "return [...document.querySelectorAll('#weights tbody td')].map((cell) => cell.title)"
     )
@@ -397,7 +396,8 @@ def test_the_index_has_a_link_to_every_page_and_the_numbers_of_heads(call, tmp_p
         for title, path in models.items()
     ]
     output = tmp_path / "index.html"
-    call(page.index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
+    settings = {"experiment": "x", "entries": entries}
+    call(viewer.index, settings=settings, heads=tables, output=output)
     text = output.read_text(encoding="utf-8")
     assert '<a href="a/baseline/seed1.html">baseline</a></td><td>2, 0, 1</td><td>2</td>' in text
     assert (

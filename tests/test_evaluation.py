@@ -13,9 +13,9 @@ from parallel_text import Pairs, write_pairs
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from specialized_heads import evaluation
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.evaluation import score
-from specialized_heads.evaluation.score import compare, tokenizer
+from specialized_heads.evaluation import compare, tokenizer
 from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError
 
@@ -58,7 +58,7 @@ def scored(call, tmp_path: Path) -> Callable[..., dict]:
             if lines is not None:
                 files[name] = tmp_path / f"{name}.txt"
                 files[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        call(score, settings={"preprocess": preprocess, "language": language}, **files)
+        call(evaluation, settings={"preprocess": preprocess, "language": language}, **files)
         return json.loads(files["output"].read_text())
 
     return run
@@ -221,9 +221,9 @@ def test_a_single_sentence_is_no_evidence() -> None:
 def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr(score, "SAMPLES", 200)
+    monkeypatch.setattr(evaluation, "SAMPLES", 200)
     # those of other tests are more
-    monkeypatch.setattr(score, "resamples", score.resamples.__wrapped__)
+    monkeypatch.setattr(evaluation, "resamples", evaluation.resamples.__wrapped__)
     systems = [WORST, ENGLISH, NEAR]
     full, [found, mirrored, like], _ = compare(
         WORSE, systems, ENGLISH, language="en", lowercase=False
