@@ -3,7 +3,7 @@
 `none` leaves the text unchanged. `paper` is what the code released with the paper expects: Moses
 tokenisation, then lower case (in this order, since Moses recognises abbreviations such as "Mr." by
 their capitals). XML characters are not escaped and hyphens not split, so only case and white space
-change. The alignment of words with subwords (`parsing/words.py`) relies on that and checks it.
+change. The alignment of words with subwords (`heads/syntactic.py`) relies on that and checks it.
 
 Unlike Moses, it does not split characters: accents and vowel signs, joiners, and emoji of several
 code points stay whole. Moses' detokeniser joins ASCII quotes and apostrophes only; this one joins

@@ -9,8 +9,8 @@ from sentencepiece import SentencePieceProcessor
 
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import UNKNOWN, learn
+from specialized_heads.heads import syntactic as alignment
 from specialized_heads.heads.syntactic import align, piece_shares
-from specialized_heads.parsing import words as alignment
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
 
