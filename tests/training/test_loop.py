@@ -120,15 +120,11 @@ def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Pat
 def test_runs_are_told_apart_by_all_that_they_follow_from(
     gated, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fingerprint(**changes: object) -> str:
-        usual = {
-            "model": gated(),
-            "plan": PLAN,
-            "data": data,
-            "penalty": None,
-            "context": DistributedContext(),
-        }
-        return loop._fingerprint(**usual | {"precision": "fp32"} | changes)
+    def fingerprint(precision: str = "fp32", **changes: object) -> str:
+        monkeypatch.setattr(loop, "matmul_precision", lambda wanted, device: precision)
+        usual = {"model": gated(), "plan": PLAN, "data": data, "penalty": None}
+        run = usual | {"context": DistributedContext(), "folder": Path(), "workers": 1} | changes
+        return loop._Run(**run).fingerprint
 
     frozen, other_weights = gated(), gated()
     frozen.target_embedding.requires_grad = False
@@ -146,7 +142,7 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(
         fingerprint(precision="bf16"),
     ]
     assert fingerprint() == found[0]
-    monkeypatch.setattr(loop, "code_hash", lambda *_: "edited")
+    monkeypatch.setattr(loop.stage, "code_hash", lambda *_: "edited")
     found.append(fingerprint())
     assert len(set(found)) == len(found)
 
