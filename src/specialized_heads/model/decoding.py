@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
@@ -81,15 +82,11 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
-        x = layer.sublayer(
-            x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number)
-        )
-        x = layer.sublayer(
-            x,
-            layer.cross_norm,
-            partial(attend_to_memory, layer, cache=cache, number=number, beam=w),
-        )
-        x = layer.sublayer(x, layer.feed_forward_norm, layer.feed_forward)
+        to_prefix = partial(attend_to_prefix, layer, cache=cache, number=number)
+        to_memory = partial(attend_to_memory, layer, cache=cache, number=number, beam=w)
+        x = layer.sublayer(x, layer.attention_norm, to_prefix, "decoder")
+        x = layer.sublayer(x, layer.cross_norm, to_memory, "cross")
+        x = layer.through_feed_forward(x)
     return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
 
 
@@ -117,17 +114,11 @@ def attend_to_memory(
 
 @dataclass
 class Sentence:
-    """A sentence in beam search: its finished hypotheses, and when it leaves the batch."""
+    """A sentence in beam search, which leaves the batch with W finished hypotheses or at the
+    limit."""
 
     limit: int  # tokens of an output at most
-    finished: list[tuple[float, list[int]]] = field(default_factory=list)  # normalised score, ids
-
-    def is_open(self, length: int, *, beam: int) -> bool:
-        """Whether the search goes on after hypotheses of this length."""
-        return len(self.finished) < beam and length < self.limit
-
-    def best(self) -> list[int]:
-        return max(self.finished, key=lambda hypothesis: hypothesis[0])[1]
+    finished: list[tuple[float, list[int]]] = field(default_factory=list)  # log P / length, ids
 
 
 @torch.inference_mode()
@@ -158,7 +149,8 @@ def translate(
     device, special = model.source_embedding.device, model.architecture.tokens
     rows = [torch.tensor([*ids, special.eos]) for ids in sources]
     source = pad_sequence(rows, batch_first=True, padding_value=special.pad)
-    if any(isinstance(a.gate, Mask) and a.gate.by_sentence for a in model.attentions("encoder")):
+    gates = [attention.gate for attention in model.attentions("encoder")]
+    if any(isinstance(gate, Mask) and gate.by_sentence for gate in gates):
         cache = Cache(model, *model.encode(source.repeat(copies, 1).to(device)))
     else:
         cache = Cache(model, *model.encode(source.to(device)))
@@ -173,36 +165,38 @@ def translate(
     while open_:
         log_p = next_token(model, tokens, length, cache)
         length += 1
-        best, parent, token = candidates(scores, log_p, number=2 * beam)
+        best, parent, token = candidates(scores, log_p, number=2 * beam)  # (B, 2W) or fewer
+
+        # Those among the best W that end are finished hypotheses.
         ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
-                open_[row].finished.append(
-                    (score / length, prefixes[row, parent[row, column]].tolist())
-                )
-        # Continue with the best W open candidates, or as many as there surely are: each hypothesis
+                ids = prefixes[row, parent[row, column]].tolist()
+                open_[row].finished.append((score / length, ids))
+
+        # The best W of the others fill the beam, or as many as there surely are: each hypothesis
         # can end in only one way.
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
-        scores, parent, token = (
-            best.gather(1, order),
-            parent.gather(1, order),
-            token.gather(1, order),
-        )
+        scores, parent, token = (x.gather(1, order) for x in (best, parent, token))
         before = prefixes.gather(1, parent[..., None].expand(-1, -1, length - 1))
         prefixes = torch.cat([before, token[..., None]], dim=2)
-        stay = []
+
+        # Sentences with W finished hypotheses, or at their limit, leave the batch.
         for row, sentence in enumerate(open_):
-            if sentence.is_open(length, beam=beam):
-                stay.append(row)
-            elif not sentence.finished:  # cut off at the limit: take the best prefix as it is
+            if length == sentence.limit and not sentence.finished:  # take the best prefix as it is
                 sentence.finished.append((float(scores[row, 0]), prefixes[row, 0].tolist()))
+        stay = [
+            row
+            for row, sentence in enumerate(open_)
+            if len(sentence.finished) < beam and length < sentence.limit
+        ]
         kept = torch.tensor(stay, dtype=torch.long, device=device)
         hypotheses = kept[:, None] * tokens.shape[1] + parent[kept]
         cache.select(hypotheses.flatten(), kept if len(stay) < len(open_) else None)
         scores, prefixes, tokens = scores[kept], prefixes[kept], token[kept]
         open_ = [open_[row] for row in stay]
-    return [sentence.best() for sentence in sentences]
+    return [max(sentence.finished, key=itemgetter(0))[1] for sentence in sentences]
 
 
 def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
@@ -210,9 +204,8 @@ def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) 
     0); appends to the cache."""
     special = model.architecture.tokens
     log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
-    log_p[
-        ..., [special.pad] if special.start == special.eos else [special.pad, special.start]
-    ] = -torch.inf
+    never = {special.pad, special.start} - {special.eos}
+    log_p[..., sorted(never)] = -torch.inf
     if position < len(special.target_tags):
         log_p.fill_(-torch.inf)
         log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
