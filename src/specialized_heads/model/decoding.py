@@ -50,14 +50,13 @@ class Cache:
 
     def __init__(self, model: Transformer, memory: Tensor, attn_mask: Tensor) -> None:
         self.attn_mask = attn_mask
+        layers = [layer.cross for layer in model.decoder]
         self.cross = [
-            layer.cross.project(memory, "key", "value") if layer.cross.heads else None
-            for layer in model.decoder
+            each.project(memory, "key", "value") if each.heads else None for each in layers
         ]
         self.prefix: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
-        self.masks = [
-            a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)
-        ]
+        gates = [attention.gate for attention in model.attentions("decoder", "cross")]
+        self.masks = [gate for gate in gates if isinstance(gate, Mask)]
 
     def repeat(self, copies: int) -> None:
         """Tile the batch of sentences `copies` times."""
