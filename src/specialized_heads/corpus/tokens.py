@@ -41,7 +41,7 @@ from specialized_heads.experiment.sections import Vocabulary
 from specialized_heads.stage import UserError
 
 PAD, UNKNOWN, BOS, EOS = range(4)
-# of a dataclass that is validated when it is read from a file
+# Of a dataclass that is validated when it is read from a file.
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Id = Annotated[int, Field(ge=0)]
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
@@ -75,8 +75,7 @@ class SpecialTokens:
     eos: Id = EOS
     source_tags: tuple[Id, ...] = ()  # before every source sentence, such as a language
     target_tags: tuple[Id, ...] = ()  # what every translation begins with
-    # Numbers of embeddings where the tokeniser has pieces beyond them, which are unknown; 0: it has
-    # none.
+    # Numbers of embeddings if the tokeniser has pieces beyond them, which are unknown; else 0.
     source_size: Id = 0
     target_size: Id = 0
 
@@ -202,11 +201,9 @@ class TokenStore:
         return len(self.source_offsets) - 1
 
     def source_ids(self, sentence: int) -> np.ndarray:
-        """The source ids of a sentence, (S,)."""
         return self.source[self.source_offsets[sentence] : self.source_offsets[sentence + 1]]
 
     def target_ids(self, sentence: int) -> np.ndarray:
-        """The target ids of a sentence, (T,)."""
         return self.target[self.target_offsets[sentence] : self.target_offsets[sentence + 1]]
 
     def select(self, sentences: Sequence[int] | np.ndarray) -> "TokenStore":
@@ -222,12 +219,10 @@ class TokenStore:
 
     @property
     def source_lengths(self) -> np.ndarray:
-        """Source subwords per sentence, int64, (sentences,)."""
         return np.diff(self.source_offsets)
 
     @property
     def target_lengths(self) -> np.ndarray:
-        """Target subwords per sentence, int64, (sentences,)."""
         return np.diff(self.target_offsets)
 
 
@@ -236,9 +231,8 @@ def load_tokens(path: Path) -> TokenStore:
     try:
         with safe_open(path, "pt") as file:
             arrays = {name: file.get_tensor(name).numpy() for name in ARRAYS}
-            tokens = TypeAdapter(SpecialTokens).validate_json(
-                (file.metadata() or {}).get("tokens", "{}")
-            )
+            special = (file.metadata() or {}).get("tokens", "{}")
+            tokens = TypeAdapter(SpecialTokens).validate_json(special)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (SafetensorError, OSError, ValueError) as error:
@@ -280,10 +274,8 @@ def write_tokens(
         arrays = {f"{side}_offsets": offsets[side] for side in SIDES}
         for side, file in files.items():
             file.flush()
-            # An empty file cannot be mapped.
-            arrays[side] = (
-                np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
-            )
+            full = offsets[side][-1]  # an empty file cannot be mapped
+            arrays[side] = np.memmap(file, np.int32, "r") if full else np.zeros(0, np.int32)
         metadata = {"tokens": json.dumps(asdict(tokens))} if tokens != OURS else None
         with stage.atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
@@ -316,19 +308,15 @@ class Settings(stage.Section):
     "text", "source-model", "target-model", "output", optional=("special",), settings=Settings
 )
 def main(files: stage.Files, settings: Settings) -> None:
-    models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    special = (
-        TypeAdapter(SpecialTokens).validate_python(stage.read_json(files.special))
-        if files.special
-        else OURS
-    )
+    models = {side: load_bpe(getattr(files, f"{side}_model")) for side in SIDES}
+    given = stage.read_json(files.special) if files.special else {}
+    special = TypeAdapter(SpecialTokens).validate_python(given)
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:
         language = getattr(settings, f"{side}_language")
-        return encode(
-            apply(texts, language=language, mode=settings.preprocess), models[side], special, side
-        )
+        texts = apply(texts, language=language, mode=settings.preprocess)
+        return encode(texts, models[side], special, side)
 
     blocks = stage.progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
     encoded_blocks = (
@@ -336,9 +324,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     )
     offsets = write_tokens(files.output, encoded_blocks, special)
     source, target = (offsets[side] for side in SIDES)
-    stage.log.info(
-        "tokens: %d sentences, %d source and %d target subwords",
-        len(source) - 1,
-        source[-1],
-        target[-1],
-    )
+    said = "tokens: %d sentences, %d source and %d target subwords"
+    stage.log.info(said, len(source) - 1, source[-1], target[-1])
