@@ -83,16 +83,14 @@ def importances(
     """I_h of all heads over a set: (H,) in nats per attention type and layer with heads."""
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
-    for sentences in stage.progress(
-        in_order(store, tokens=tokens), what="importance", unit="batch"
-    ):
+    batches = in_order(store, tokens=tokens)
+    for sentences in stage.progress(batches, what="importance", unit="batch"):
         batch = make_batch(store, sentences).to(model.device)
         real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
         real["cross"] = real["decoder"]
         for (kind, layer), values in sensitivities(model, batch).items():
-            sums[kind, layer] += (
-                (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64).cpu().numpy()
-            )
+            values = (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64)
+            sums[kind, layer] += values.cpu().numpy()
             queries[kind, layer] += int(real[kind].sum())
     return {key: total / queries[key] for key, total in sums.items()}
 
@@ -109,13 +107,9 @@ def table(
         values = importances[attention.kind, attention.layer]
         norm = float(np.linalg.norm(values))
         for head, value in zip(attention.heads, values.tolist(), strict=True):
-            row = {
-                "type": attention.kind,
-                "layer": attention.layer + 1,
-                "head": head + 1,
-                "importance": value,
-            }
-            rows.append(row | {"importance_normalised": value / norm if norm else 0.0})
+            row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1}
+            row |= {"importance": value, "importance_normalised": value / norm if norm else 0.0}
+            rows.append(row)
     return rows
 
 
@@ -146,8 +140,8 @@ def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
     if not known.all():
         raise stage.UserError(
             f"{path}: {column}: no {known.idxmin()} head has a value, so they cannot be ranked; "
-            f"remove the criterion from "
-            "comparison.criteria, or leave pruning.all and heads_all empty"
+            f"remove the criterion from comparison.criteria, or leave pruning.all and heads_all "
+            f"empty"
         )
     if values.hasnans:
         stage.log.info("%d heads without %s rank last", values.isna().sum(), column)
@@ -184,9 +178,8 @@ def cut(files: stage.Files, settings: CutSettings) -> None:
     if settings.criterion == "random":
         described["dev_losses"] = losses
     save(model, files.output, training={**baseline, "cut": described})
-    stage.log.info(
-        "%d of %d heads kept; development loss %.3f", len(left), len(heads), losses[median]
-    )
+    said = "%d of %d heads kept; development loss %.3f"
+    stage.log.info(said, len(left), len(heads), losses[median])
 
 
 class FinetuneSettings(FineTuning):

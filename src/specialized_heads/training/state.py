@@ -78,8 +78,7 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
 def read_state(
     folder: Path, *, fingerprint: str, checkpoints: Iterable[int]
 ) -> dict[str, Any] | None:
-    """Read the state of the run with this fingerprint, on the CPU; None if there is none to resume
-    from.
+    """Read the state of the run with this fingerprint, on the CPU; None to start over.
 
     Of the checkpoints after these updates, those up to the state's own update must be readable. If
     the disk or the memory fails, the file may be sound: a `UserError` says so.
@@ -91,9 +90,8 @@ def read_state(
                 raise ValueError(f"{damaged} is damaged")
         state = torch.load(path, map_location="cpu", weights_only=True)
         if state["fingerprint"] != fingerprint:
-            log.info(
-                "the saved state %s belongs to other settings, data or code; starting over", path
-            )
+            said = "the saved state %s belongs to other settings, data or code; starting over"
+            log.info(said, path)
             return None
         for update in checkpoints:
             if update <= state["update"]:
@@ -104,11 +102,9 @@ def read_state(
         raise UserError(
             f"{path}: cannot be read now ({error}); run again, or delete {folder} to start over"
         ) from error
-    # torch raises many types for a damaged file; starting over is always safe
-    except Exception as error:
-        log.info(
-            "the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0]
-        )
+    except Exception as error:  # torch raises many types for a damaged file
+        reason = str(error).split("\n")[0]
+        log.info("the saved state %s cannot be read (%s); starting over", path, reason)
         return None
     return state
 
