@@ -68,17 +68,8 @@ class Score(NamedTuple):
     p_value: float
 
 
-NUMBERS = (
-    "score",
-    "score_low",
-    "score_high",
-    "score_full",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "p_value",
-)
-# of an ablation
+# Of an ablation.
+NUMBERS = "score score_low score_high score_full delta delta_low delta_high p_value".split()
 SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
@@ -99,9 +90,8 @@ def predict(model: Bert, store: TokenStore, removals: Sequence[Removal] = (NOTHI
             inputs.append(layer(inputs[-1], attn_mask))
         for row, (removal, start) in enumerate(zip(removals, first, strict=True)):
             mask(model, [removal])
-            labels[row, sentences] = (
-                model.classify(inputs[start], attn_mask, start=start).argmax(-1).cpu().numpy()
-            )
+            likely = model.classify(inputs[start], attn_mask, start=start).argmax(-1)
+            labels[row, sentences] = likely.cpu().numpy()
             mask(model, [NOTHING])
     return labels
 
@@ -119,9 +109,8 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
     if metric == "f1":
         # Labels and predictions of the second label.
         both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(float)
-        return 100 * np.divide(
-            2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0
-        )
+        right = 2.0 * counts[:, 1, 1]
+        return 100 * np.divide(right, both, out=np.zeros_like(total), where=both > 0)
     # Gorodkin (2004): Matthews' correlation for any number of labels; 0 where one side is constant.
     of_label, of_prediction = counts.sum(2).astype(float), counts.sum(1).astype(float)
     covariance = right * total - (of_label * of_prediction).sum(1)
@@ -130,9 +119,8 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
 
 
 def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds: int) -> float:
-    return float(
-        scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0]
-    )
+    counts = _cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds)
+    return float(scores(counts, metric)[0])
 
 
 def compare(
@@ -141,17 +129,14 @@ def compare(
     """Score predictions against labels, and compare them with a reference, all (sentences,);
     `kinds`: number of labels."""
     times = resamples(len(labels)).astype(np.float32)
-    ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
-    score, full = (
-        score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference)
-    )
-    sampled, sampled_full = (
-        scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs)
-    )
+    found = []
+    for each in (predictions, reference):
+        counts = (times @ _cells(labels, each, kinds)).reshape(-1, kinds, kinds)
+        found.append((score_of(labels, each, metric=metric, kinds=kinds), scores(counts, metric)))
+    (score, sampled), (full, sampled_full) = found
     p_value, *change = significance(sampled - sampled_full, score - full, sentences=len(labels))
-    return Score(
-        score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value
-    )
+    low, high = map(float, np.quantile(sampled, (0.025, 0.975)))
+    return Score(score, low, high, score - full, *change, p_value)
 
 
 def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarray:
@@ -193,12 +178,10 @@ class AblationSettings(ScoreSettings):
     "model", "tokens", "output", "state", optional=("importance",), settings=AblationSettings
 )
 def ablation(files: stage.Files, settings: AblationSettings) -> None:
-    # before it may wait for a GPU that an earlier process holds, which then stops
+    # Before it may wait for a GPU that an earlier process holds, which then stops.
     claim(files.state)
-    model, store = (
-        load_on(files.model, settings.device, settings.precision),
-        load_tokens(files.tokens),
-    )
+    model = load_on(files.model, settings.device, settings.precision)
+    store = load_tokens(files.tokens)
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
 
     def scored(under: dict[Removal, list[int]]) -> dict[Removal, Row]:
@@ -207,11 +190,8 @@ def ablation(files: stage.Files, settings: AblationSettings) -> None:
             removal: compare(labels, np.array(made), whole, **how)._asdict()
             for removal, made in under.items()
         }
-        common = {
-            "score_full": found[NOTHING]["score"],
-            "sentences": len(store),
-            "metric": settings.metric,
-        }
+        common = {"score_full": found[NOTHING]["score"], "sentences": len(store)}
+        common["metric"] = settings.metric
         return {removal: row | common for removal, row in found.items()}
 
     precision = matmul_precision(settings.precision, model.device)
@@ -233,8 +213,7 @@ def counts(store: TokenStore, *, size: int) -> csr_matrix:
     2 · size + 1)."""
     rows = np.repeat(np.arange(len(store)), store.source_lengths)
     after = np.cumsum(store.source == store.tokens.eos)
-    # separators in earlier sentences
-    before = np.concatenate([[0], after])[store.source_offsets[:-1]]
+    before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # in earlier sentences
     columns = store.source + size * np.minimum(after - before[rows], 1)
     subwords = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size))
     return hstack([subwords, np.ones((len(store), 1))], format="csr")
@@ -243,29 +222,21 @@ def counts(store: TokenStore, *, size: int) -> csr_matrix:
 def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float) -> np.ndarray:
     """Weights (features, L) of a logistic regression; the last row, of the constant, has no
     penalty."""
-    shape, of_label, transposed = (
-        (features.shape[1], kinds),
-        np.eye(kinds)[labels],
-        features.T.tocsr(),
-    )
+    shape, of_label = (features.shape[1], kinds), np.eye(kinds)[labels]
+    transposed = features.T.tocsr()
     penalties = np.full((shape[0], 1), penalty)
     penalties[-1] = 0.0
 
     def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
         weights = values.reshape(shape)
         logits = features @ weights
-        gradient = (
-            transposed @ (softmax(logits, 1) - of_label) / len(labels) + 2 * penalties * weights
-        )
-        value = (
-            -(of_label * log_softmax(logits, 1)).sum() / len(labels)
-            + (penalties * weights**2).sum()
-        )
-        return value, gradient.ravel()
+        gradient = transposed @ (softmax(logits, 1) - of_label) / len(labels)
+        gradient = gradient + 2 * penalties * weights
+        value = -(of_label * log_softmax(logits, 1)).sum() / len(labels)
+        return value + (penalties * weights**2).sum(), gradient.ravel()
 
-    found = minimize(
-        loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
-    )
+    how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": STEPS}}
+    found = minimize(loss, np.zeros(shape).ravel(), **how)
     return found.x.reshape(shape)
 
 
@@ -292,10 +263,8 @@ def baselines(files: stage.Files, settings: BaselinesSettings) -> None:
     ]
     how = {"metric": settings.metric, "kinds": settings.labels}
     best = max(models, key=lambda model: score_of(labels["dev"], predicted(model, "dev"), **how))
-    written: dict[str, object] = {
-        "metric": settings.metric,
-        "examples": {name: len(stores[name]) for name in names},
-    }
+    examples = {name: len(stores[name]) for name in names}
+    written: dict[str, object] = {"metric": settings.metric, "examples": examples}
     for name in names[2:]:
         constant = np.full(len(labels[name]), majority)
         bag = compare(labels[name], predicted(best, name), constant, **how)
@@ -349,9 +318,8 @@ def speed(files: stage.Files, settings: SpeedSettings) -> None:
     order = ranking(read_table(files.importance).to_pandas(), "all")
     pruned = copy.deepcopy(model)
     pruned.remove_heads(set(order[: math.floor(REMOVED * len(order))]))
-    name = (
-        "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
-    )
+    on_cpu = model.device.type == "cpu"
+    name = "CPU, 1 thread" if on_cpu else torch.cuda.get_device_name(model.device)
     rows = []
     for size in settings.batches:
         # Whole batches only; a small set is repeated.
@@ -360,24 +328,14 @@ def speed(files: stage.Files, settings: SpeedSettings) -> None:
         gains = [whole / part - 1 for whole, part in times]
         for place, each in enumerate((model, pruned)):
             speeds = [size * len(batches) / pair[place] for pair in times]
-            row = {
-                "sentences": size,
-                "heads": sum(map(len, each.architecture.encoder)),
-                "total": len(order),
-            }
-            row |= {
-                "speed": median(speeds),
-                "speed_low": min(speeds),
-                "speed_high": max(speeds),
-                "device": name,
-            }
-            row |= {"parameters": sum(parameter.numel() for parameter in each.parameters())}
-            gain = (
-                {"gain": median(gains), "gain_low": min(gains), "gain_high": max(gains)}
-                if place
-                else {}
-            )
-            rows.append(row | gain)
+            heads = sum(map(len, each.architecture.encoder))
+            row = {"sentences": size, "heads": heads, "total": len(order), "device": name}
+            row["parameters"] = sum(parameter.numel() for parameter in each.parameters())
+            for column, values in {"speed": speeds, "gain": gains if place else ()}.items():
+                if values:
+                    row |= {column: median(values), f"{column}_low": min(values)}
+                    row[f"{column}_high"] = max(values)
+            rows.append(row)
     write_table(files.output, pa.Table.from_pylist(rows, schema=SPEED_SCHEMA))
     stage.log.info("%d batch sizes", len(settings.batches))
 

@@ -66,11 +66,8 @@ class OfType:
     def add(self, batch: maps.Maps, best: np.ndarray, *, eos: int) -> None:
         """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source
         tokens."""
-        weights, queries, keys = (
-            batch.weights[self.kind],
-            batch.queries[self.kind],
-            batch.keys[self.kind],
-        )
+        weights, keys = batch.weights[self.kind], batch.keys[self.kind]
+        queries = batch.queries[self.kind]
         values = {  # (B, H, T)
             "confidence": weights.masked_fill(~keys[:, None, None], 0.0).amax(-1),
             "entropy": torch.special.entr(weights).sum(-1),
@@ -84,9 +81,8 @@ class OfType:
         keys, positioned = keys.numpy(), functions.choosing(self.kind, queries.numpy())
         origin = functions.expected(self.kind, positioned, keys)
         self.offsets += functions.offset_counts(best, origin, positioned, reach=self.reach)
-        self.visible += functions.visible_counts(
-            self.kind, origin, positioned, keys, reach=self.reach
-        )
+        visible = functions.visible_counts(self.kind, origin, positioned, keys, reach=self.reach)
+        self.visible += visible
 
     def means(self) -> dict[str, np.ndarray]:
         """Means over queries, by column (H,); NaN without queries."""
@@ -129,24 +125,23 @@ def measure(
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     types = {kind: OfType(kind, len(head_numbers(model, kind)), reach=reach) for kind in KINDS}
-    hits = {
-        each.score: np.zeros((len(each.columns), len(types["encoder"].offsets)))
-        for each in OF_TOKENS
-    }
-    share_queries = dict.fromkeys(hits, 0)
+    hits, share_queries = {}, dict.fromkeys((each.score for each in OF_TOKENS), 0)
     arc_counts = []
     for batch in maps.attention_maps(model, store):
+        # Weights and positions, of all types.
         best = {kind: maps.argmax(batch.weights[kind], batch.keys[kind]).numpy() for kind in KINDS}
         for kind, counts in types.items():
             counts.add(batch, best[kind], eos=store.tokens.eos)
+        # Shares of the argmaxes of encoder heads.
+        queries, source = batch.queries["encoder"].numpy(), batch.source.numpy()
         for function in OF_TOKENS:
-            queries, source = batch.queries["encoder"].numpy(), batch.source.numpy()
             found, number = function.count(best["encoder"], queries, source, **known)
-            hits[function.score] += found
+            hits[function.score] = hits.get(function.score, 0) + found
             share_queries[function.score] += number
-        rows = [row for row, number in enumerate(batch.sentences.tolist()) if number in sentences]
-        if rows:
-            parsed = [sentences[int(batch.sentences[row])] for row in rows]
+        # Arcs of the sentences with a tree.
+        numbers = batch.sentences.tolist()
+        if rows := [row for row, number in enumerate(numbers) if number in sentences]:
+            parsed = [sentences[numbers[row]] for row in rows]
             attention = word_attention(batch.weights["encoder"][rows], parsed)
             arc_counts.append(arc_hits(attention, parsed, fixed_offsets))
     shares = {
@@ -154,22 +149,14 @@ def measure(
         for each in OF_TOKENS
         for column, row in zip(each.columns, hits[each.score], strict=True)
     }
-    return Counted(
-        types, shares, share_queries, *map(np.concatenate, zip(*arc_counts, strict=True))
-    )
+    arcs = map(np.concatenate, zip(*arc_counts, strict=True))
+    return Counted(types, shares, share_queries, *arcs)
 
 
 def table_schema(relations: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    measured = (
-        "relevance",
-        "relevance_error",
-        "confidence",
-        "entropy",
-        "output_norm",
-        "eos_weight",
-    )
+    measured = "relevance relevance_error confidence entropy output_norm eos_weight".split()
     columns += [(name, pa.float64()) for name in measured]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
@@ -178,9 +165,8 @@ def table_schema(relations: list[str]) -> pa.Schema:
         columns += [(f"{relation}_arcs", pa.int64())]
         columns += [(name + ending, pa.float64()) for name in names for ending in ENDINGS]
     columns += [(name, pa.float64()) for function in OF_TOKENS for name in function.columns]
-    columns += [
-        (name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")
-    ]
+    lists = ("functions", "relations", "relations_certain")
+    columns += [(name, pa.list_(pa.string())) for name in lists]
     return pa.schema(columns)
 
 
@@ -205,8 +191,7 @@ def head_rows(
     syntax = syntactic_columns(counted, relations, seed=seed)
     names = score_names(relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
-    # the decoder sees no next token
-    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}
+    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}  # the visible ones
     rows = []
     for kind, of_type in counted.types.items():
         means, (possible, chance) = of_type.means(), of_type.visible
@@ -221,15 +206,12 @@ def head_rows(
                 row["positional_chance"] = share_at(kind, place.offset, chance, possible)
             if kind != "cross":
                 row["positional_share_raw"] = place.share_raw
-            row |= {
-                f"share_{offset:+d}": share_at(kind, offset, counts, possible)
-                for offset in neighbours[kind]
-            }
+            for offset in neighbours[kind]:
+                row[f"share_{offset:+d}"] = share_at(kind, offset, counts, possible)
             margins = {}
             if kind == "encoder":
-                row |= syntax[number] | {
-                    column: shares[number] for column, shares in counted.shares.items()
-                }
+                row |= syntax[number]
+                row |= {column: shares[number] for column, shares in counted.shares.items()}
                 margins = {name: row[f"{name}_margin"] for name in names.flat}
             row["functions"], syntactic = functions.functions_of(
                 kind, place, margins=margins, shares=row
@@ -253,20 +235,13 @@ def syntactic_columns(
     if not heads:  # all encoder heads are pruned
         return []
     scores = bootstrap_intervals(counted.hits, counted.fixed, counted.arcs, seed=seed)
-    names = score_names(relations)
-    arcs = {
-        f"{relation}_arcs": int(number)
-        for relation, number in zip(relations, counted.arcs.sum(0)[:, 0])
-    }
-    return [
-        arcs
-        | {
-            name + end: float(x)
-            for end in scores
-            for name, x in zip(names.flat, scores[end][head].flat)
-        }
-        for head in range(heads)
-    ]
+    names, numbers = score_names(relations).ravel(), counted.arcs.sum(0)[:, 0].tolist()
+    arcs = {f"{relation}_arcs": number for relation, number in zip(relations, numbers)}
+    rows = [dict(arcs) for _ in range(heads)]
+    for ending, values in scores.items():
+        for row, of_head in zip(rows, values.reshape(heads, -1).tolist()):
+            row |= {name + ending: value for name, value in zip(names, of_head)}
+    return rows
 
 
 class Settings(stage.Section):
@@ -314,6 +289,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"]
     )
     stage.write_json(files.examples, kept)
+    functional = [row["type"] for row in rows if row["functions"]]
     report = {
         "sentences": len(texts),
         "parsed": len(parses),
@@ -322,26 +298,14 @@ def main(files: stage.Files, settings: Settings) -> None:
         "share_queries": counted.share_queries,
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
-        "fewer_than_least_arcs": [
-            relation for relation, number in arcs.items() if number < LEAST_ARCS
-        ],
-        "labelled": {
-            kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind)
-            for kind in KINDS
-        },
+        "fewer_than_least_arcs": [name for name, number in arcs.items() if number < LEAST_ARCS],
+        "labelled": {kind: functional.count(kind) for kind in KINDS},
     }
     stage.write_json(files.report, report)
-    stage.log.info(
-        "%d heads; %d of %d sentences aligned with their parses",
-        len(rows),
-        len(sentences),
-        len(texts),
-    )
+    said = "%d heads; %d of %d sentences aligned with their parses"
+    stage.log.info(said, len(rows), len(sentences), len(texts))
     labelled, encoder = report["labelled"]["encoder"], sum(row["type"] == "encoder" for row in rows)
-    reason = (
-        ""
-        if labelled or not encoder
-        else "; most likely the model is small or was trained for few updates"
-    )
+    reason = "; most likely the model is small or was trained for few updates"
+    reason = reason if encoder and not labelled else ""
     verb = "has" if labelled == 1 else "have"
     stage.log.info("%d of %d encoder heads %s a function%s", labelled, encoder, verb, reason)

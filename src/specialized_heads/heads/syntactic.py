@@ -46,9 +46,7 @@ ENDINGS = ("", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_
 
 def score_names(relations: Sequence[str]) -> np.ndarray:
     """`<relation>_<direction>` (R, 2): the names of accuracies in tables."""
-    return np.array(
-        [[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations]
-    )
+    return np.array([[f"{name}_{direction}" for direction in DIRECTIONS] for name in relations])
 
 
 @dataclass(frozen=True)
@@ -92,11 +90,12 @@ def align(
         pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
             shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
-            all_arcs = arcs(words, relations)
-            kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
-            left_out.update(
-                Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept)
-            )
+            kept = []
+            for arc in arcs(words, relations):
+                if pieces[arc.head] != pieces[arc.dependent]:
+                    kept.append(arc)
+                else:
+                    left_out[arc.relation] += 1
             pieces = [[tags + piece for piece in word] for word in pieces]
             sentences[number] = Sentence(pieces, shares, kept)
     return sentences, left_out
@@ -228,10 +227,8 @@ def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
     >>> word_attention(torch.tensor([[rows]]), [sentence]).tolist()
     [[[[0.5, 0.25], [1.0, 0.0]]]]
     """
-    pieces, most = (
-        weights.shape[-1],
-        max((len(sentence.words) for sentence in sentences), default=0),
-    )
+    pieces = weights.shape[-1]
+    most = max((len(sentence.words) for sentence in sentences), default=0)
     to_word = torch.zeros(len(sentences), pieces, most)
     from_ = torch.zeros(len(sentences), most, pieces)
     for b, sentence in enumerate(sentences):
@@ -275,14 +272,13 @@ def arc_hits(
         first = np.tile(np.arange(most), (batch, 1))  # per word, the first one with the same pieces
         for row, own in zip(first, (each.words for each in sentences), strict=True):
             row[: len(own)] = [own.index(pieces) for pieces in own]
-        # (B, H, W); ties go to the first word, so never to padding
-        best = attention.argmax(-1).numpy()
+        best = attention.argmax(-1).numpy()  # (B, H, W); ties go to the first word, not to padding
         np.add.at(counts, (sentence, relation), 1)
         for d, (looking, target) in enumerate(((head, dependent), (dependent, head))):
             attended = first[sentence[:, None], best[sentence, :, looking]]  # (arcs, H)
             right = attended == first[sentence, target][:, None]
             np.add.at(hits[..., d], (sentence, slice(None), relation), right)
-            # None becomes NaN
+            # None becomes NaN.
             wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)
             np.add.at(fixed[..., d], (sentence, relation), target - looking == wanted[relation])
     return hits, fixed, counts
@@ -313,23 +309,17 @@ def bootstrap_intervals(
         accuracy = counted.sum(0) / arcs.sum(0)
         for start in range(0, SAMPLES, RESAMPLES):
             size = min(RESAMPLES, SAMPLES - start)
-            # (size, N)
             weights = random.multinomial(n, np.full(n, 1.0 / n), size=size).astype(np.float64)
             drawn = (weights @ flat_arcs).reshape(size, 1, *arcs.shape[1:])
             resampled.append((weights @ flat_hits).reshape(size, *counted.shape[1:]) / drawn)
         accuracies = np.concatenate(resampled)  # (SAMPLES, H + 1, R, 2)
         low, high = np.nanpercentile(accuracies[:, :heads], [2.5, 97.5], axis=0)
-        margin_low, margin_high = np.nanpercentile(
-            accuracies[:, :heads] - accuracies[:, heads:], [2.5, 97.5], axis=0
-        )
+        margins = accuracies[:, :heads] - accuracies[:, heads:]
+        margin_low, margin_high = np.nanpercentile(margins, [2.5, 97.5], axis=0)
         width = NORMAL**2 / (arcs.sum(0) + NORMAL**2)  # of Wilson's interval at 0 or 1
     accuracy, baseline = accuracy[:heads], np.broadcast_to(accuracy[heads:], accuracy[:heads].shape)
     margin, below, above = accuracy - baseline, width * (accuracy == 1), width * (accuracy == 0)
-    margins = (
-        margin,
-        margin - np.hypot(margin - margin_low, below),
-        margin + np.hypot(margin_high - margin, above),
-    )
-    return dict(
-        zip(ENDINGS, (accuracy, low - below, high + above, baseline, *margins), strict=True)
-    )
+    margin_low = margin - np.hypot(margin - margin_low, below)
+    margin_high = margin + np.hypot(margin_high - margin, above)
+    found = (accuracy, low - below, high + above, baseline, margin, margin_low, margin_high)
+    return dict(zip(ENDINGS, found, strict=True))
