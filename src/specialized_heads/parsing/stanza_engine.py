@@ -59,21 +59,17 @@ def load_pipeline(
             stage.log.info("fetching %s", what)
         try:
             return _build(language, folder, package, method=method)
-        # a damaged model can raise anything, and the network layers share no base class
-        except Exception as error:
+        except Exception as error:  # of a damaged model or of the network: they share no base class
             problem = error
     failed = "They could not be fetched. " if download else ""
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
-    command = (
-        f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
-    )
-    remedy = (
-        f"Fetch them where there is a network ({command}), and check parser.directory, "
-        f"package and download; "
-    )
-    remedy += "or parse English text without them by resources/make_parses.py (docs/parsing.md)"
-    raise stage.UserError(f"no {what}: {reason}. {failed}{remedy}") from problem
+    download_it = f"import stanza; stanza.download('{without_region(language)}', {options})"
+    raise stage.UserError(
+        f"no {what}: {reason}. {failed}Fetch them where there is a network (python -c "
+        f'"{download_it}"), and check parser.directory, package and download; or parse English '
+        f"text without them by resources/make_parses.py (docs/parsing.md)"
+    ) from problem
 
 
 def _build(language: str, folder: str, package: str, *, method: str | None) -> stanza.Pipeline:
@@ -101,15 +97,10 @@ def _code(language: str, *, known: Container[str]) -> str:
     region."""
     whole, short = language.lower().replace("_", "-"), without_region(language)
     parts = whole.split("-")[1:]
-    script = (
-        "hant"
-        if {"tw", "hk", "mo"} & set(parts)
-        else next((part for part in parts if len(part) == 4), "")
-    )
-    return next(
-        (code for code in (language.lower(), whole, f"{short}-{script}", short) if code in known),
-        whole,
-    )
+    script = next((part for part in parts if len(part) == 4), "")
+    script = "hant" if {"tw", "hk", "mo"} & set(parts) else script
+    codes = (language.lower(), whole, f"{short}-{script}", short)
+    return next(filter(known.__contains__, codes), whole)
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
@@ -146,8 +137,7 @@ def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
         "version": stanza.__version__,
         "model": f"{pipeline.lang}/{package} ({models})",
         "command": f'stanza.Pipeline("{pipeline.lang}", package="{package}", '
-        f'processors="{",".join(PROCESSORS)}", '
-        "tokenize_no_ssplit=True)",
+        f'processors="{",".join(PROCESSORS)}", tokenize_no_ssplit=True)',
     }
 
 
