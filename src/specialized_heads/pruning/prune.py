@@ -164,8 +164,10 @@ def remark(
     gone = [kind for kind in dict.fromkeys(row["type"] for row in rows) if kind not in left]
     key = "pruning.heads" if scope == "encoder" else "pruning.heads_all"
     if lam is not None and all(row["kept"] for row in rows):
-        remedy = f"try a larger λ, a higher {rate} or more {updates}, or set {key}"
-        said.append(f"no gate closed at λ {lam:g}; {remedy}")
+        said.append(
+            f"no gate closed at λ {lam:g}; try a larger λ, a higher {rate} or more {updates}, or "
+            f"set {key}"
+        )
     elif lam is not None and gone:
         closed = f"all gates of type {' and '.join(gone)}" if left else f"all {number} gates"
         said.append(
