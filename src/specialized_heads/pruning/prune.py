@@ -152,8 +152,10 @@ def remark(
         return None
     said, rate, number = [], "pruning.gate_learning_rate", len(rows)
     if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
-        moved = f"log α is at most {farthest:.2f} from its start"
-        return f"the gates hardly moved: {moved}; raise {rate} or {updates}"
+        return (
+            f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise "
+            f"{rate} or {updates}"
+        )
     if chosen_by_order(rows, target_heads=target_heads):
         open_ = sum(row["log_alpha"] > 0 for row in rows)
         said.append(
