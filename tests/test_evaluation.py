@@ -159,23 +159,7 @@ def test_empty_and_odd_lines_keep_their_place(scored) -> None:
 
 # Many translations against one: the same scores as sacreBLEU gives each pair.
 
-WORDS = [
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    "and",
-    "saw",
-    "Dogs",
-    "run",
-    "over",
-    "there",
-    "all",
-    "day",
-    "long",
-]
+WORDS = "the cat sat on a mat and saw Dogs run over there all day long".split()
 ENGLISH = [" ".join(WORDS[i % 5 : i % 5 + 7]) for i in range(40)]
 WORSE = [
     line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 else line

@@ -67,10 +67,8 @@ def test_a_stage_that_succeeds(run_stage) -> None:
     done = run_stage("--input", "x.tsv", "--settings", '{"number": 4}')
     assert (done.returncode, done.stdout) == (0, "0.25\n")
     # Of libraries, only warnings are logged.
-    assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == [
-        "number 4",
-        "no such glyph",
-    ]
+    expected = ["number 4", "no such glyph"]
+    assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == expected
 
 
 def test_one_of_several_stages_is_called_by_its_name(run_stage) -> None:
@@ -282,9 +280,7 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_processors_are_those_that_the_control_groups_allow(
-    name: str, tmp_path: Path, monkeypatch
-) -> None:
+def test_processors_are_those_that_the_control_groups_allow(name, tmp_path, monkeypatch) -> None:
     groups, limits, expected = GROUPS[name]
     for path, content in {
         "proc/self/cgroup": groups,

@@ -100,10 +100,8 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
     """The pretrained encoder of config/minilm.yaml."""
     write_vocabulary(tmp_path / "vocabulary.json", *read_vocabulary(MINILM))
     vocabulary = wordpiece_vocabulary(tmp_path / "vocabulary.json")
-    ours, theirs = (
-        load_bert(MINILM, vocabulary=vocabulary),
-        transformers.BertModel.from_pretrained(MINILM).eval(),
-    )
+    ours = load_bert(MINILM, vocabulary=vocabulary)
+    theirs = transformers.BertModel.from_pretrained(MINILM).eval()
     tokeniser = transformers.BertTokenizer.from_pretrained(MINILM)
     sentences = read_sentences([ROOT / "resources/tatoeba_en_de/corpus.parquet"])["test"][:50]
     assert len(sentences) == 50
@@ -111,10 +109,8 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
         ids = tokeniser(text)["input_ids"]
         assert [vocabulary.special.start, *found, vocabulary.special.eos] == ids
         with torch.inference_mode():
-            states, expected = (
-                ours(torch.tensor([ids])),
-                theirs(torch.tensor([ids])).last_hidden_state,
-            )
+            states = ours(torch.tensor([ids]))
+            expected = theirs(torch.tensor([ids])).last_hidden_state
         torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
@@ -130,9 +126,8 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
     _, folder = published("BertModel")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("Dog\n")
-    with pytest.raises(
-        UserError, match=r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"
-    ):
+    said = r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"
+    with pytest.raises(UserError, match=said):
         read_vocabulary(folder)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     assert not read_vocabulary(folder)[1].lowercase
@@ -140,9 +135,8 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
 
 def test_an_output_matrix_of_its_own_is_refused(published, vocabulary) -> None:
     _, folder = published("BertForMaskedLM", tie_word_embeddings=False)
-    with pytest.raises(
-        UserError, match="cls.predictions.decoder.weight differs from .*word_embeddings.weight"
-    ):
+    said = "cls.predictions.decoder.weight differs from .*word_embeddings.weight"
+    with pytest.raises(UserError, match=said):
         load_bert(folder, vocabulary=vocabulary)
 
 
@@ -202,9 +196,7 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_text_is_cleaned_as_the_tokeniser_says(
-    tmp_path, files: dict, expected: Cleaning, with_text: bool
-) -> None:
+def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files, expected, with_text) -> None:
     for name, content in (files | {"config.json": {"model_type": "bert"}}).items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:
@@ -241,9 +233,7 @@ def test_text_is_cleaned_as_the_tokeniser_says(
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],
 )
-def test_another_tokeniser_is_refused(
-    tmp_path: Path, name: str, content: bytes | None, message: str
-) -> None:
+def test_another_tokeniser_is_refused(tmp_path, name, content, message) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
     if content is None:
@@ -385,9 +375,8 @@ def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> 
         batch = objective.batch(data, everything, seed=seed)
         asked = batch.target_out != 0
         assert asked.sum(1).tolist() == [2, 1, 1]
-        assert torch.equal(batch.target_out[asked], plain[asked]) and torch.equal(
-            batch.source[~asked], plain[~asked]
-        )
+        assert torch.equal(batch.target_out[asked], plain[asked])
+        assert torch.equal(batch.source[~asked], plain[~asked])
         assert not asked[:, 0].any() and not (plain[asked] == 3).any()
         seen |= set((batch.source[asked] == 4).tolist())
         again = objective.batch(data, everything, seed=seed)

@@ -238,9 +238,8 @@ def test_matthews_correlation_f1_and_accuracy() -> None:
         1.0,
     )
     found = scores.compare(labels, predictions, np.ones(8, int), metric="f1", kinds=2)
-    assert found.score == pytest.approx(
-        100 * 2 * 4 / (5 + 5)
-    ) and found.score - found.delta == pytest.approx(1000 / 13)
+    assert found.score == pytest.approx(100 * 2 * 4 / (5 + 5))
+    assert found.score - found.delta == pytest.approx(1000 / 13)
     assert scores.scores(np.array([[[3, 0], [0, 0]]]), "f1")[0] == 0.0
     three = np.array([[[2, 0, 0], [0, 3, 0], [1, 0, 4]]])
     assert scores.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
@@ -262,12 +261,8 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_pat
         examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json"
     )
     tables = {name: pd.read_parquet(path) for name, path in outputs.items()}
-    assert {name: len(table) for name, table in tables.items()} == {
-        "train": 50,
-        "dev": 6,
-        "test": 20,
-        "second": 20,
-    }
+    expected = {"train": 50, "dev": 6, "test": 20, "second": 20}
+    assert {name: len(table) for name, table in tables.items()} == expected
     bags = {
         name: {" ".join(sorted(text.split())) for text in table["first"]}
         for name, table in tables.items()
@@ -276,13 +271,10 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_pat
     files = outputs | {"counts": tmp_path / "counts.json"}
     call(examples, settings={"source": source, "pretrained_here": False}, **corpus, **files)
     second = pd.read_parquet(outputs["second"])["first"]
-    assert (
-        len(second) == 20
-        and not {" ".join(sorted(text.split())) for text in second} & bags["train"]
-    )
+    assert len(second) == 20
+    assert not {" ".join(sorted(text.split())) for text in second} & bags["train"]
     pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "one.parquet")
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
-    with pytest.raises(
-        UserError, match=r"second.parquet: the set second of \d examples lacks the label "
-    ):
+    said = r"second.parquet: the set second of \d examples lacks the label "
+    with pytest.raises(UserError, match=said):
         call(examples, settings={"source": source}, **few, **files)

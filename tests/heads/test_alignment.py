@@ -161,10 +161,8 @@ def tree(*words: tuple[str, int, int]) -> list[Word]:
 def test_a_sentence_with_a_word_without_pieces_is_left_out() -> None:
     texts = ["dogs bark", "dogs bark"]
     bpe = SentencePieceProcessor(model_proto=learn(texts, size=15, name="source"))
-    whole, ghost = (
-        tree(("dogs", 0, 4), ("bark", 5, 9)),
-        tree(("dogs", 0, 4), ("bark", 5, 9), ("ghost", 990, 995)),
-    )
+    whole = tree(("dogs", 0, 4), ("bark", 5, 9))
+    ghost = tree(("dogs", 0, 4), ("bark", 5, 9), ("ghost", 990, 995))
     assert align({0: whole, 1: ghost}, texts, bpe, ["nsubj"])[0].keys() == {0}
 
 

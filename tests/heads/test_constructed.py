@@ -156,10 +156,8 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
     # the first tokens of sentences attend to themselves
     assert previous["share_+0"] == pytest.approx(1 - raw)
     assert loose["share_-1"] == loose["positional_share"]
-    assert (loose["positional_offset"], loose["positional_share"]) == (
-        -1,
-        pytest.approx(0.6, abs=0.02),
-    )
+    expected = (-1, pytest.approx(0.6, abs=0.02))
+    assert (loose["positional_offset"], loose["positional_share"]) == expected
 
     subjects = corpus.count("nsubj")
     for head, name in (
@@ -188,9 +186,7 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
         assert head["eos_weight"] == pytest.approx(RESTING)
 
 
-def test_with_few_arcs_nothing_is_certain(
-    constructed, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_few_arcs_nothing_is_certain(constructed, corpus, monkeypatch) -> None:
     subjects = corpus.count("nsubj")
     for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
         monkeypatch.setattr(analyse, "LEAST_ARCS", least)
@@ -211,10 +207,8 @@ def test_decoder_heads(constructed, corpus: Corpus) -> None:
     )
     heads = rows["decoder"]
     assert [row["functions"] for row in heads] == [["positional"], ["positional"], [], []]
-    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == [
-        (-1, 1.0),
-        (0, 1.0),
-    ]
+    expected = [(-1, 1.0), (0, 1.0)]
+    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == expected
     assert heads[0]["entropy"] == heads[0]["confidence"] - 1.0 == 0.0
     assert {
         row[name] for row in heads for name in ("eos_weight", "nsubj_arcs", "rarest", "relations")
@@ -246,10 +240,8 @@ def test_cross_heads(constructed, corpus: Corpus) -> None:
         ]
     )
     heads = rows["cross"]
-    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [
-        (["diagonal"], 0),
-        ([], 2),
-    ]
+    expected = [(["diagonal"], 0), ([], 2)]
+    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == expected
     assert heads[0]["positional_share"] == 1.0
     steps = [(number, t) for number in range(NUMBER) for t in range(len(corpus.target_ids[number]))]
     pairs = [(place(number, t), len(corpus.source_ids[number])) for number, t in steps]

@@ -173,9 +173,7 @@ class NeuronByNeuron:
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("kept", [{}, PRUNED], ids=["all heads", "pruned"])
-def test_every_head_and_step_equals_the_loops(
-    tiny_model, data, kept: dict, rule: Rule, options: dict
-) -> None:
+def test_every_head_and_step_equals_the_loops(tiny_model, data, kept, rule, options) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -198,9 +196,7 @@ def test_every_head_and_step_equals_the_loops(
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
-def test_relevance_is_conserved_from_level_to_level(
-    tiny_model, batch, kept: dict, rule: str, options: dict
-) -> None:
+def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept, rule, options) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     result = all_steps(model, batch, RULES[rule])
@@ -211,9 +207,7 @@ def test_relevance_is_conserved_from_level_to_level(
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
-def test_a_head_that_contributes_nothing_has_no_relevance(
-    tiny_model, batch: Batch, rule: str
-) -> None:
+def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch, rule) -> None:
     model = tiny_model()
     model.attentions("encoder")[0].output.data[:, :4] = 0.0
     model.attentions("cross")[1].value.data[4:] = 0.0
@@ -289,20 +283,15 @@ def test_relevance_of_a_set_is_the_mean_of_its_predictions(
         )
 
 
-def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(
-    tiny_model, data: TokenStore
-) -> None:
+def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "z_plus"):
         result = whole(model, data, rule)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
-        assert {kind: len(rows) for kind, rows in stability(result).items()} == {
-            "encoder": 0,
-            "decoder": 2,
-            "cross": 0,
-        }
+        expected = {"encoder": 0, "decoder": 2, "cross": 0}
+        assert {kind: len(rows) for kind, rows in stability(result).items()} == expected
 
 
 def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(

@@ -117,9 +117,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_foreign_or_hostile_files_are_refused(
-    saved: tuple[Transformer, Path], monkeypatch, name: str
-) -> None:
+def test_damaged_foreign_or_hostile_files_are_refused(saved, monkeypatch, name) -> None:
     _, path = saved
     monkeypatch.chdir(path.parent)
     change, said = REFUSED[name]

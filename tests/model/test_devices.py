@@ -120,17 +120,13 @@ def test_attention_on_a_gpu_is_not_planned_anew_for_every_shape(gpus) -> None:
     assert torch.backends.cuda.mem_efficient_sdp_enabled()
 
 
-def test_in_a_slurm_job_the_visible_gpus_are_its_own(
-    gpus, hold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch) -> None:
     hold("gpu0"), hold("gpu1")  # by processes outside of the job, which cannot compute on them
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert take_gpus(2) == [0, 1]
 
 
-def test_jobs_within_one_slurm_allocation_share_its_gpus(
-    gpus, hold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch) -> None:
     """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs,
     were it only one."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -144,9 +140,8 @@ def test_jobs_within_one_slurm_allocation_share_its_gpus(
 
 
 def test_more_processes_than_gpus(gpus) -> None:
-    with pytest.raises(
-        UserError, match="3 processes need a GPU each, but torch sees 2; give the job gpu=2"
-    ):
+    said = "3 processes need a GPU each, but torch sees 2; give the job gpu=2"
+    with pytest.raises(UserError, match=said):
         take_gpus(3)
 
 
@@ -197,9 +192,8 @@ def test_the_environment_is_described_where_linux_is_not(
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(provenance, "PROCESSOR", tmp_path / "no cpuinfo")
     found = make_environment()
-    assert found["processor"] == platform.machine() and found["processors of this job"] == str(
-        os.cpu_count()
-    )
+    assert found["processor"] == platform.machine()
+    assert found["processors of this job"] == str(os.cpu_count())
 
 
 def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
@@ -253,10 +247,8 @@ def test_a_process_that_fails_ends_those_that_train_with_it(tmp_path: Path) -> N
     found = subprocess.run(
         command, env=variables, capture_output=True, text=True, check=False, timeout=300
     )
-    assert (
-        found.returncode != 0
-        and "error: the disk is full; free some space and run again" in found.stderr
-    )
+    assert found.returncode != 0
+    assert "error: the disk is full; free some space and run again" in found.stderr
 
 
 def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(

@@ -15,9 +15,7 @@ from specialized_heads.model.functional import cross_entropy, dropout, dropout_s
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(
-    rate: float, dtype: torch.dtype
-) -> None:
+def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(rate, dtype) -> None:
     torch.manual_seed(1)
     x = torch.full((400, 501), 2.0, dtype=dtype)
     y = dropout(x, rate, training=True)
@@ -146,9 +144,7 @@ def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypa
 @pytest.mark.parametrize(
     ("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")]
 )
-def test_waiting_threads_sleep_unless_the_user_says_otherwise(
-    given: dict[str, str], expected: str
-) -> None:
+def test_waiting_threads_sleep_unless_the_user_says_otherwise(given, expected) -> None:
     environment = {
         name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
     } | given

@@ -50,10 +50,8 @@ def test_lines_are_in_the_order_of_the_set(call, files: dict[str, Path], sentenc
     lines = files["output"].read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     assert len(lines) == 30
-    model, bpe = (
-        load(files["model"]),
-        sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"])),
-    )
+    model = load(files["model"])
+    bpe = sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"]))
     sources, _ = sentences(30, vocabulary=59)
     sources[4] = []
     for line, source in zip(lines, sources, strict=True):

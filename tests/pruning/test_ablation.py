@@ -134,12 +134,8 @@ def test_systematic_pruning_from_all_heads_to_none(
         removed = [head for head in order if row["pruned"] in ("all", head[0])][: row["removed"]]
         assert row["bleu"] == bleu_without(files, sentences, set(removed))
         assert row["share"] == row["removed"] / row["heads"]
-    assert found.groupby("pruned")["heads"].first().to_dict() == {
-        "all": 8,
-        "encoder": 3,
-        "decoder": 2,
-        "cross": 3,
-    }
+    expected = {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
+    assert found.groupby("pruned")["heads"].first().to_dict() == expected
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
     call(ablation, settings=DECODED | {"by_type": False}, importance=table, **files)
     assert pd.read_parquet(files["output"]).equals(found[found["pruned"] == "all"])
@@ -191,9 +187,7 @@ def test_masks_equal_removal(model: Transformer) -> None:
     assert all(attention.gate is None for attention in model.attentions())
 
 
-def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch) -> None:
     monkeypatch.setattr(ablation, "REMOVALS", 3)
     decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
     encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
@@ -205,9 +199,7 @@ def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(
         assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
 
 
-def test_the_state_survives_a_kill(
-    model: Transformer, store, sentences, tmp_path: Path, monkeypatch
-) -> None:
+def test_the_state_survives_a_kill(model, store, sentences, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ablation, "REMOVALS", 2)
     monkeypatch.setattr(ablation, "TOKENS", 30)
     data = store(*sentences(12))

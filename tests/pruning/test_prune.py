@@ -140,9 +140,7 @@ def test_rows_of_gates_that_are_open_closed_decided_or_not(tiny_model) -> None:
 
 
 @pytest.mark.parametrize("scope, counts", [("encoder", (0, 3)), ("all", (5, 12))])
-def test_as_many_heads_as_asked_for_stay(
-    pruned, store, sentences, tmp_path: Path, scope: str, counts: tuple
-) -> None:
+def test_as_many_heads_as_asked_for_stay(pruned, store, sentences, tmp_path, scope, counts) -> None:
     """Those with the largest log α."""
     for count in counts:
         before, after, rows, record = pruned(scope=scope, lam=None, target_heads=count)
@@ -196,9 +194,7 @@ def test_an_encoder_that_nothing_attends_to_cannot_be_trained_alone(tiny_model) 
 
 
 @pytest.mark.parametrize("target", [{"lam": 0.05}, {"lam": None, "target_heads": 2}])
-def test_what_rounding_the_gates_costs(
-    pruned, store, sentences, tmp_path: Path, target: dict
-) -> None:
+def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path, target) -> None:
     _, hard, rows, _ = pruned(**target, gate_learning_rate=0.2)
     for row in rows:
         assert row["soft"] == pytest.approx(float(soft(torch.tensor(row["log_alpha"]))))
@@ -356,9 +352,7 @@ def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everythi
     assert all(changed(before, load(finetuned(scope="all"))).values())
 
 
-def test_a_process_that_took_over_keeps_its_state(
-    pruned, finetuned, monkeypatch, tmp_path: Path
-) -> None:
+def test_a_process_that_took_over_keeps_its_state(pruned, finetuned, monkeypatch, tmp_path) -> None:
     """It claims the folder after the last update, while this process measures the losses that it is
     about to write."""
 
@@ -376,9 +370,7 @@ def test_a_process_that_took_over_keeps_its_state(
         assert not (folder / "gates.json").exists() and not (folder / "model.safetensors").exists()
 
 
-def test_it_trains_as_pruning_does(
-    call, finetuned, tokens: dict[str, Path], monkeypatch, tmp_path: Path
-) -> None:
+def test_it_trains_as_pruning_does(call, finetuned, tokens, monkeypatch, tmp_path) -> None:
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 
@@ -452,9 +444,7 @@ def rows(encoder: list[float], cross=(), kept: int | None = None, decided: int =
         ),
     ],
 )
-def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(
-    gates: list[dict], target: dict, said
-) -> None:
+def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(gates, target, said) -> None:
     usual = {
         "scope": "encoder",
         "lam": None,

@@ -94,9 +94,7 @@ def finished(
         ((20,), MUON | {"precision": "bf16", "join": 2}),
     ],
 )
-def test_resumed_equals_uninterrupted(
-    gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict
-) -> None:
+def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at, settings) -> None:
     # whatever this processor has
     monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)
     plan = changed(PLAN, **settings)
@@ -117,9 +115,7 @@ def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Pat
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
-def test_runs_are_told_apart_by_all_that_they_follow_from(
-    gated, data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data, monkeypatch) -> None:
     def fingerprint(precision: str = "fp32", **changes: object) -> str:
         monkeypatch.setattr(loop, "matmul_precision", lambda wanted, device: precision)
         usual = {"model": gated(), "plan": PLAN, "data": data, "penalty": None}

@@ -169,14 +169,10 @@ def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -
 
 def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[str, Path]) -> None:
     heads = data_of(made())["heads"]
-    assert heads[1]["functions"] == ["syntactic"] and heads[1]["relations"] == [
-        "nsubj_dependent_to_head"
-    ]
-    assert heads[1]["scores"] == {
-        "relevance": 0.12,
-        "confidence": 0.5,
-        "nsubj_dependent_to_head": 0.625,
-    }
+    assert heads[1]["functions"] == ["syntactic"]
+    assert heads[1]["relations"] == ["nsubj_dependent_to_head"]
+    expected = {"relevance": 0.12, "confidence": 0.5, "nsubj_dependent_to_head": 0.625}
+    assert heads[1]["scores"] == expected
     assert heads[3]["scores"]["relevance"] is None
     table = pq.read_table(files["heads"]).select(["type", "layer", "head", "functions"])
     pq.write_table(
@@ -244,9 +240,7 @@ def test_a_click_on_a_head_changes_map_labels_and_address(made, shown) -> None:
 
 # the second stands after a pruned one
 @pytest.mark.parametrize("head", [("encoder", 2, 2), ("cross", 2, 1)])
-def test_the_map_in_the_page_is_the_map_in_the_data(
-    made, shown, head: tuple[str, int, int]
-) -> None:
+def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head) -> None:
     kind, *numbers = head
     data = data_of(made())
     position, sentence = data["order"][kind].index(numbers), data["sentences"][2]
@@ -367,9 +361,7 @@ def test_what_is_not_there_is_said(made, shown) -> None:
     assert "no translation" in browser.text("#reading")
 
 
-def test_a_model_without_heads_and_a_set_without_trees_have_a_page(
-    made, files: dict[str, Path], shown
-) -> None:
+def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files, shown) -> None:
     table = pq.read_table(files["heads"])
     pq.write_table(table.slice(0, 0), files["heads"])
     browser = shown(made())

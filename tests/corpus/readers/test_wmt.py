@@ -134,9 +134,7 @@ def lines(name: str, source: str, target: str) -> list[tuple[str, str]]:
         ("wiki_headlines_ru_en", [("Cat", "Кот")]),
     ],
 )
-def test_training_formats_in_both_directions(
-    data: Path, dataset: str, expected: list[tuple[str, str]]
-) -> None:
+def test_training_formats_in_both_directions(data, dataset, expected) -> None:
     assert pairs(rows(data, train=[dataset])) == expected
     assert pairs(rows(data, train=[dataset], languages=("ru", "en"))) == [
         pair[::-1] for pair in expected
