@@ -173,26 +173,18 @@ def fast(cleaning: Cleaning) -> dict:
 
 CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=False)
 LOWER_CASED = CASED._replace(lowercase=True)
+CONFIG, PLAIN = "tokenizer_config.json", json.dumps(fast(CASED) | {"normalizer": None})
 NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["normalizer"]]}
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"tokenizer_config.json": {"do_lower_case": True}}, Cleaning()),
+        ({CONFIG: {"do_lower_case": True}}, Cleaning()),
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
-        (
-            {"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}},
-            LOWER_CASED,
-        ),
-        (
-            {"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}},
-            Cleaning(False, True, True),
-        ),
-        (
-            {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
-            Cleaning(True, None, False),
-        ),
+        ({"tokenizer.json": fast(CASED), CONFIG: {"do_lower_case": True}}, LOWER_CASED),
+        ({CONFIG: {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
+        ({CONFIG: {"tokenize_chinese_chars": False}}, Cleaning(True, None, False)),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
@@ -207,28 +199,12 @@ def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files, expected, with_t
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not JSON of a model"),
-        (
-            "tokenizer_config.json",
-            b'{"do_lower_case": "no"}',
-            "tokeniser .'str' object is not an instance of 'bool'",
-        ),
-        (
-            "tokenizer_config.json",
-            b'{"tokenizer_class": "BertJapaneseTokenizer"}',
-            "its tokeniser is a BertJapaneseTokenizer",
-        ),
-        (
-            "tokenizer.json",
-            b'{"model": {"type": "BPE", "vocab": {}}}',
-            "tokenizer.json: model has type 'BPE'; only 'WordPiece'",
-        ),
+        (CONFIG, b"[1]", "tokenizer_config.json: not JSON of a model"),
+        (CONFIG, b'{"do_lower_case": "no"}', "'str' object is not an instance of 'bool'"),
+        (CONFIG, b'{"tokenizer_class": "BertJapaneseTokenizer"}', "is a BertJapaneseTokenizer"),
+        ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}', "'BPE'; only 'WordPiece'"),
         ("tokenizer.json", b"[1]", "tokenizer.json: not JSON of a model"),
-        (
-            "tokenizer.json",
-            json.dumps(fast(CASED) | {"normalizer": None}).encode(),
-            "tokenizer.json: normalizer has type None",
-        ),
+        ("tokenizer.json", PLAIN.encode(), "tokenizer.json: normalizer has type None"),
         ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8"),
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],
@@ -246,14 +222,8 @@ def test_another_tokeniser_is_refused(tmp_path, name, content, message) -> None:
 
 def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0.0) -> Bert:
     """A classifier whose weights depend on nothing but the arguments."""
-    sizes = {
-        "layers": layers,
-        "heads": heads,
-        "width": 8,
-        "feed_forward": 12,
-        "vocabulary": 20,
-        "positions": 16,
-    }
+    sizes = {"layers": layers, "heads": heads, "width": 8, "feed_forward": 12, "vocabulary": 20}
+    sizes |= {"positions": 16}
     model = Bert(
         BertArchitecture.full(**sizes, labels=labels, separator=3, mask=4), dropout=dropout
     )

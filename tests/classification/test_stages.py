@@ -79,13 +79,8 @@ def learn(call, tmp_path: Path, pretrained: Path, task: dict[str, Path]) -> Call
 
     def run(name: str) -> Path:
         folder = tmp_path / name
-        settings = {
-            "seed": 2,
-            "labels": 2,
-            "dropout": 0.1,
-            "training": LEARNING | {"updates": 80, "learning_rate": 0.01},
-            "moments": [20],
-        }
+        settings = {"seed": 2, "labels": 2, "dropout": 0.1}
+        settings |= {"training": LEARNING | {"updates": 80, "learning_rate": 0.01}, "moments": [20]}
         data = {
             "train": task["train"],
             "dev": task["dev"],

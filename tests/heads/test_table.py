@@ -71,13 +71,8 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
 
 
 def test_the_examples_answer_their_questions(table, tmp_path, monkeypatch, capsys) -> None:
-    keys = {
-        "kind": "baseline",
-        "model": "baseline",
-        "corpus": "tatoeba_en_de",
-        "title": "EN-DE",
-        "seed": 1,
-    }
+    keys = {"kind": "baseline", "model": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE"}
+    keys |= {"seed": 1}
     keys |= {"scope": "", "lam": 0.1}
     pruned = keys | {
         "kind": "pruned",

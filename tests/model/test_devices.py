@@ -21,6 +21,8 @@ from specialized_heads.report.figures import provenance
 from specialized_heads.stage import UserError
 from specialized_heads.training import state
 
+# Start a script as two processes.
+TWO = [sys.executable, *"-m torch.distributed.run --standalone --nproc-per-node 2".split()]
 TEAM = """
 import os, torch
 from pathlib import Path
@@ -200,18 +202,9 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
     hold("gpu0")
     script = tmp_path / "share.py"
     script.write_text(TEAM, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
     variables = ENVIRONMENT | {"TMPDIR": str(tmp_path), "STATE": str(tmp_path / "state")}
     variables.pop("SLURM_JOB_ID", None)
-    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    found = subprocess.run([*TWO, script], env=variables, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert sorted(found.stdout.splitlines()) == ["0 of 2 has 1", "1 of 2 has 2"]
 
@@ -234,19 +227,9 @@ with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
 def test_a_process_that_fails_ends_those_that_train_with_it(tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
     script.write_text(FAILING, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
     variables = ENVIRONMENT | {"STATE": str(tmp_path / "state")}
-    found = subprocess.run(
-        command, env=variables, capture_output=True, text=True, check=False, timeout=300
-    )
+    run = {"capture_output": True, "text": True, "timeout": 300}
+    found = subprocess.run([*TWO, script], env=variables, **run)
     assert found.returncode != 0
     assert "error: the disk is full; free some space and run again" in found.stderr
 

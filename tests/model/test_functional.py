@@ -122,25 +122,6 @@ def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
     assert torch.equal(one[1 - frozen].grad, both[1 - frozen].grad)
 
 
-@pytest.mark.parametrize(("vocabulary", "rows"), [(50, 20), (500, 4)])
-def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypatch) -> None:
-    product, blocks = torch.mm, []
-
-    def mm(x: torch.Tensor, y: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-        blocks.append(len(x))
-        return product(x, y, out=out)
-
-    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(torch, "mm", mm)
-    monkeypatch.setattr(functional, "GPU_LOGITS", 1000)
-    monkeypatch.setattr(functional, "LOSS_ROWS", 4)
-    labels = torch.zeros(40, dtype=torch.long)
-    functional.cross_entropy(
-        torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1
-    )
-    assert blocks == [rows] * (40 // rows)
-
-
 @pytest.mark.parametrize(
     ("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")]
 )

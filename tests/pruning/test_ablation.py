@@ -21,7 +21,6 @@ from specialized_heads.pruning import ablation, criteria
 from specialized_heads.pruning.ablation import (
     NOTHING,
     Removal,
-    passes,
     removals,
     resumed,
     translate_set,
@@ -185,18 +184,6 @@ def test_masks_equal_removal(model: Transformer) -> None:
     # The masks do something.
     assert len({str(outputs) for outputs in found}) > len(heads_of(model.architecture, scope="all"))
     assert all(attention.gate is None for attention in model.attentions())
-
-
-def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch) -> None:
-    monkeypatch.setattr(ablation, "REMOVALS", 3)
-    decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
-    encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
-    groups = passes({NOTHING, *encoder, *decoder})
-    assert sorted(map(len, groups)) == [1, 1, 2, 3, 3]
-    assert groups[0] == [NOTHING]
-    assert {removal for group in groups for removal in group} == {NOTHING, *encoder, *decoder}
-    for group in groups:
-        assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
 
 
 def test_the_state_survives_a_kill(model, store, sentences, tmp_path, monkeypatch) -> None:

@@ -91,13 +91,8 @@ def run(call, tiny_model, tokens: dict[str, Path], tmp_path: Path) -> Callable[.
         **files: Path,
     ) -> Transformer:
         column = None if criterion in ("gates", "random") else criterion
-        settings = {
-            "criterion": criterion,
-            "scope": scope,
-            "column": column,
-            "seed": seed,
-            "device": "cpu",
-        }
+        settings = {"criterion": criterion, "scope": scope, "column": column, "seed": seed}
+        settings |= {"device": "cpu"}
         settings |= {"draws": draws} if draws else {}
         pruned = load(tmp_path / "baseline.safetensors")
         pruned.remove_heads(set(heads_of(pruned.architecture, scope=scope)[heads:]))
@@ -197,13 +192,8 @@ def test_the_random_model_has_the_median_development_loss_of_its_draws(
 def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(run, tmp_path) -> None:
     run("random", heads=2, seed=9)
     description = json.loads((tmp_path / "cut.json").read_text())
-    cut_settings = {
-        "criterion": "random",
-        "scope": "encoder",
-        "column": None,
-        "seed": 9,
-        "device": "cpu",
-    }
+    cut_settings = {"criterion": "random", "scope": "encoder", "column": None, "seed": 9}
+    cut_settings |= {"device": "cpu"}
     losses = description["training"]["cut"]
     assert description["training"] == TRAINING | {
         "cut": cut_settings | {"dev_loss": losses["dev_loss"], "dev_losses": [losses["dev_loss"]]}

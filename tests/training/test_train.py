@@ -119,13 +119,8 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens, tmp
 
 # The folder of a state: what is taken up, and whose it is.
 
-RUN = {
-    "fingerprint": "this one",
-    "update": 7,
-    "weights": {"a": torch.arange(50.0)},
-    "loss": 0.25,
-    "mean": [],
-}
+RUN = {"fingerprint": "this one", "update": 7, "weights": {"a": torch.arange(50.0)}, "loss": 0.25}
+RUN |= {"mean": []}
 
 
 @pytest.fixture

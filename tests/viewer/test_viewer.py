@@ -194,13 +194,8 @@ def test_the_browser_shows_what_the_address_names_and_asks_for_nothing(made, sho
 
 def test_arcs_margins_and_certain_relations_are_shown(made, files: dict[str, Path], shown) -> None:
     column = "nsubj_dependent_to_head"
-    scores = {
-        "nsubj_arcs": 57,
-        column: 0.625,
-        f"{column}_low": 0.5,
-        f"{column}_high": 0.75,
-        f"{column}_baseline": 0.4,
-    }
+    scores = {"nsubj_arcs": 57, column: 0.625, f"{column}_low": 0.5, f"{column}_high": 0.75}
+    scores |= {f"{column}_baseline": 0.4}
     margins = {
         f"{column}_margin": 0.225,
         f"{column}_margin_low": 0.1,

@@ -135,24 +135,12 @@ def test_a_text_too_long_for_attention_is_refused_where_no_filter_drops_it(tmp_p
     ("content", "group_by", "message"),
     [
         (b"\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 2: no tab; .*`columns`"),
-        (
-            b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n",
-            "document",
-            r"line 2: no document .* group_by",
-        ),
+        (b"A cat.\tUn chat.\tbook\nA dog.\tUn\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
-        (
-            b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n",
-            "sentence",
-            "line 2: a carriage return within",
-        ),
+        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return"),
         ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
         (b"1.\t2.\n", "sentence", "column 1 has no letter in any line; sentences need letters"),
-        (
-            b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n",
-            "sentence",
-            "column 1 has no letter",
-        ),
+        (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn\n", "sentence", "column 1 has no letter"),
         (b"\n  \n", "sentence", r"own\.tsv: no line has text"),
     ],
 )
@@ -212,10 +200,7 @@ def test_both_orders_of_files_and_both_directions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (
-            {"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"},
-            "differ in length: the second ends after line 1",
-        ),
+        ({"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"}, "length: the second ends after line 1"),
         ({"B.en-ru.en": ENGLISH}, r"no files end in \.en-ru\.ru"),
         ({"B.en-ru.en": "1", "B.en-ru.ru": "1", "C.en-ru.ru": "1"}, r"2 files end in \.en-ru\.ru"),
     ],

@@ -110,12 +110,9 @@ PASSING = [("I'm here.", "Я здесь."), ("Tom & Jerry came <late>.", "Том
 def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(release, suffix) -> None:
     found, counts = rows(release(suffix=suffix))
     assert found == [(*pair, name.rpartition("/")[0], "") for name in FILMS for pair in PASSING]
-    assert counts == {
-        "one_side_empty": 4,
-        "no_overlap_attribute": 2,
-        "overlap_below_threshold": 4,
-        "no_text": 2,
-    }
+    expected = {"one_side_empty": 4, "no_overlap_attribute": 2, "overlap_below_threshold": 4}
+    expected |= {"no_text": 2}
+    assert counts == expected
     assert len(found) + counts.total() == 2 * LINKS.count("<link ")
 
 

@@ -226,26 +226,15 @@ def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
     }
     tarred(data / "wmt" / "training-giga-fren.tar", files)
     with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
-        rows(
-            data,
-            train=["giga_fren"],
-            dev=["giga_fren"],
-            test=["europarl_v7_en_fr"],
-            languages=("en", "fr"),
-        )
+        sets = {"train": ["giga_fren"], "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
+        rows(data, **sets, languages=("en", "fr"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            '<!DOCTYPE x [<!ENTITY b "haha">]><doc docid="1"><seg>&b;</seg></doc>',
-            "declares entities",
-        ),
-        (
-            '<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>',
-            "document '1', segment 2: no </seg>",
-        ),
+        ('<!DOCTYPE x [<!ENTITY b "haha">]><doc><seg>&b;</seg></doc>', "declares entities"),
+        ('<doc docid="1"><seg>a</seg><seg>b</doc>', "document '1', segment 2: no </seg>"),
         ("<doc><seg>\udcff</seg></doc>", "not UTF-8"),
     ],
 )
