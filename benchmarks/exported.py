@@ -27,7 +27,7 @@ import torch
 sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.engine import machine
 from benchmarks.engine.report import table
-from specialized_heads.evaluation.score import bleu
+from specialized_heads.evaluation import bleu
 from specialized_heads.exchange.export import Translator, load_exported
 from specialized_heads.exchange.export_to import export_to
 from specialized_heads.model.decoding import translate

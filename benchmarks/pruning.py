@@ -36,7 +36,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from specialized_heads.evaluation.score import compare
+from specialized_heads.evaluation import compare
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import data
@@ -170,7 +170,7 @@ def translate(model: Path, corpus: Path, *, log: Path) -> list[str]:
             "bpe": corpus / "bpe.target.model",
         }
         files |= {"output": output, "tokenised": model.parent / "tokenised.txt"}
-        stage("evaluation.translate", log=log, settings=settings, **files)
+        stage("model.decoding", log=log, settings=settings, **files)
     return output.read_text(encoding="utf-8").splitlines()
 
 

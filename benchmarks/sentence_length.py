@@ -16,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
 from specialized_heads.experiment.sections import Heads
+from specialized_heads.heads.analyse import measure
 from specialized_heads.heads.functions import frequency_ranks
-from specialized_heads.heads.measure import measure
 from specialized_heads.heads.syntactic import Sentence, align
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer

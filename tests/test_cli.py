@@ -46,10 +46,8 @@ def test_answers_come_before_the_input_ends(exported: Path) -> None:
             process.stdin.flush()
             answered, _, _ = select.select([process.stdout], [], [], 120)  # seconds
             assert answered
-            assert (
-                process.stdout.readline().decode()
-                == load_exported(exported, device="cpu")(text) + "\n"
-            )
+            expected = load_exported(exported, device="cpu")(text) + "\n"
+            assert process.stdout.readline().decode() == expected
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait() == 0
@@ -60,10 +58,8 @@ def test_a_line_that_is_not_utf8_ends_it_after_the_lines_before(exported: Path) 
     done = run("translate", exported, "--device", "cpu", given=given)
     assert done.returncode == 2
     where = "line 3 is not UTF-8 (invalid start byte at byte 2)"
-    assert (
-        done.stderr.decode()
-        == f"error: standard input: {where}; the 2 lines before it have been translated\n"
-    )
+    expected = f"error: standard input: {where}; the 2 lines before it have been translated\n"
+    assert done.stderr.decode() == expected
     assert done.stdout.count(b"\n") == 2
 
 
@@ -102,11 +98,8 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
     card = export.read_card(exported)
     assert f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB" in printed
     rows = [line.split() for line in printed.splitlines()[-3:]]
-    assert rows == [
-        ["encoder", "0", "2", "2"],
-        ["decoder", "4", "4", "8"],
-        ["cross", "4", "4", "8"],
-    ]
+    expected = [["encoder", "0", "2", "2"], ["decoder", "4", "4", "8"], ["cross", "4", "4", "8"]]
+    assert rows == expected
 
 
 def test_a_kept_baseline_is_described_and_translates() -> None:
@@ -133,9 +126,7 @@ def test_a_reader_that_has_gone_is_no_error(exported: Path) -> None:
 @pytest.mark.parametrize(
     "stream, message", [("<&-", "input is closed"), (">/dev/full", "output: the disk is full")]
 )
-def test_streams_that_take_or_give_nothing_end_in_one_line(
-    exported: Path, stream: str, message: str
-) -> None:
+def test_streams_that_take_or_give_nothing_end_in_one_line(exported, stream, message) -> None:
     shell = " ".join([*command("translate", exported), stream])
     done = subprocess.run(
         shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False

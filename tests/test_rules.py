@@ -32,9 +32,8 @@ def profile(name: str) -> dict:
 def module(rule: str) -> str:
     """The module that a rule runs, without the name of the package, and its function unless `main`;
     empty for none."""
-    found = re.search(
-        r'-m specialized_heads\.([\w. ]+)|(?:stage\(\s*|module=)"([\w. ]+)', RULES[rule]
-    )
+    pattern = r'-m specialized_heads\.([\w. ]+)|(?:stage\(\s*|module=)"([\w. ]+)'
+    found = re.search(pattern, RULES[rule])
     return (found[1] or found[2]).strip() if found else ""
 
 

@@ -17,7 +17,7 @@ from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
 from benchmarks.engine.workload import DROPOUT, LABEL_SMOOTHING, Workload
-from specialized_heads.corpus.bpe import BOS, EOS, OURS, PAD
+from specialized_heads.corpus.tokens import BOS, EOS, OURS, PAD
 from specialized_heads.exchange import huggingface
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch

@@ -15,7 +15,7 @@ from benchmarks.engine.workload import DROPOUT, LABEL_SMOOTHING, Workload
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import Plan, _Run, load_data
-from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.state import DistributedContext
 
 PLAN = Plan(
     seed=1,

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import sentencepiece
 from safetensors.numpy import save_file
 
-from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
+from specialized_heads.corpus.tokens import TokenStore, cut, learn, load_tokens
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer, initialise

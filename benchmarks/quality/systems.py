@@ -13,9 +13,8 @@ import torch
 
 from benchmarks.engine import ours
 from benchmarks.engine.workload import DROPOUT, Size, Workload
-from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.evaluation.score import bleu
+from specialized_heads.corpus.tokens import load_bpe, load_tokens
+from specialized_heads.evaluation import bleu
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer, initialise
@@ -23,7 +22,7 @@ from specialized_heads.training.batching import epoch_updates
 from specialized_heads.training.loop import _Run, load_data
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.optimizers import learning_rate
-from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.state import DistributedContext
 
 BATCH_TOKENS, WARMUP = 3000, 200
 

@@ -38,87 +38,56 @@ def main() -> None:
         defined.set_defaults(run=run)
         return defined.add_argument
 
-    argument = command(
-        "translate", _translate, help="translate standard input, one sentence per line"
-    )
-    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
-    argument(
-        "--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)"
-    )
-    argument(
-        "--device",
-        type=_device,
-        choices=DEVICES,
-        default="auto",
-        help="auto: a GPU if there is one",
-    )
-    argument(
-        "--batch",
-        type=_positive,
-        default=100,
-        help="maximum number of lines to translate at once (default: 100)",
-    )
+    model, folder = {"type": Path, "metavar": "MODEL"}, {"type": Path, "metavar": "FOLDER"}
+    device = {"type": _device, "choices": DEVICES, "default": "auto"}
+
+    argument = command("translate", _translate, help="translate standard input, line by line")
+    argument("model", help=EXPORTED, **model)
+    said = "hypotheses per sentence (default: as in the experiment)"
+    argument("--beam", type=_positive, help=said)
+    argument("--device", help="auto: a GPU if there is one", **device)
+    said = "maximum number of lines to translate at once (default: 100)"
+    argument("--batch", type=_positive, default=100, help=said)
+
     argument = command("describe", _describe, help="show the heads, size and scores of a model")
-    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
-    argument = command(
-        "export", _export, help="write a model for CTranslate2 or Hugging Face transformers"
-    )
-    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
-    argument("output", type=Path, metavar="FOLDER", help="folder to write")
+    argument("model", help=EXPORTED, **model)
+
+    said = "write a model for CTranslate2 or Hugging Face transformers"
+    argument = command("export", _export, help=said)
+    argument("model", help=EXPORTED, **model)
+    argument("output", help="folder to write", **folder)
     argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
-    argument(
-        "--quantization",
-        choices=QUANTIZATIONS,
-        default="float32",
-        help="type of CTranslate2's weights",
-    )
-    argument = command(
-        "analyse", _analyse, help="write the table of heads and the attention viewer for a text"
-    )
-    argument(
-        "model", type=Path, metavar="MODEL", help="folder of an exported, published or given model"
-    )
+    types = {"choices": QUANTIZATIONS, "default": "float32"}
+    argument("--quantization", help="type of CTranslate2's weights", **types)
+
+    said = "write the table of heads and the attention viewer for a text"
+    argument = command("analyse", _analyse, help=said)
+    argument("model", help="folder of an exported, published or given model", **model)
     argument("--text", type=Path, help="source sentences, one per line (default: those of --trees)")
-    argument(
-        "--translations", type=Path, help="line by line (default: the model translates the text)"
-    )
-    argument(
-        "--output", type=Path, required=True, metavar="FOLDER", help="where to write the results"
-    )
-    argument(
-        "--parser", choices=("none", "stanza", "conllu"), default="none", help="for the source side"
-    )
+    said = "line by line (default: the model translates the text)"
+    argument("--translations", type=Path, help=said)
+    argument("--output", required=True, help="where to write the results", **folder)
+    parsers = {"choices": ("none", "stanza", "conllu"), "default": "none"}
+    argument("--parser", help="for the source side", **parsers)
     argument("--trees", type=Path, metavar="FILE", help="CoNLL-U file, for --parser conllu")
     sides = {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
     argument("--languages", default=("en", "en"), help="language codes", **sides)
-    tags = (
-        "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as "
-        "'>>fra<<'"
-    )
-    argument("--tags", default=[], help=tags, **(sides | {"nargs": "+"}))
-    argument("--device", type=_device, choices=DEVICES, default="auto")
-    argument = command(
-        "convert", _convert, help="convert pickled weights to safetensors; executes nothing in them"
-    )
-    argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
-    argument = command(
-        "claims", _claims, help="judge the claims of both papers over several experiments"
-    )
-    argument(
-        "data",
-        type=Path,
-        nargs="+",
-        metavar="DATA",
-        help="folders of tables, such as results/default/data",
-    )
+    said = "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as "
+    argument("--tags", default=[], help=f"{said}'>>fra<<'", **(sides | {"nargs": "+"}))
+    argument("--device", **device)
+
+    said = "convert pickled weights to safetensors; executes nothing in them"
+    argument = command("convert", _convert, help=said)
+    argument("model", help="folder with pytorch_model.bin", **folder)
+
+    said = "judge the claims of both papers over several experiments"
+    argument = command("claims", _claims, help=said)
+    tables = {"type": Path, "nargs": "+", "metavar": "DATA"}
+    argument("data", help="folders of tables, such as results/default/data", **tables)
     argument("--notes", type=Path, metavar="FILE", help="CSV with the columns claim and note")
-    argument(
-        "--output",
-        type=Path,
-        default=Path("evidence"),
-        metavar="NAME",
-        help="writes NAME.md and NAME.csv",
-    )
+    written = {"type": Path, "default": Path("evidence"), "metavar": "NAME"}
+    argument("--output", help="writes NAME.md and NAME.csv", **written)
+
     args = parser.parse_args()
     # torch would take all processors of the machine
     os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
@@ -175,10 +144,8 @@ def _translate(args: argparse.Namespace) -> None:
             try:
                 texts.append(line.decode("utf-8"))
             except UnicodeDecodeError as error:
-                problem = (
-                    f"standard input: line {number} is not UTF-8 ({error.reason} at byte "
-                    f"{error.start + 1})"
-                )
+                where = f"{error.reason} at byte {error.start + 1}"
+                problem = f"standard input: line {number} is not UTF-8 ({where})"
                 break
         sys.stdout.buffer.write("".join(f"{line}\n" for line in translator(texts)).encode("utf-8"))
         sys.stdout.buffer.flush()
@@ -199,10 +166,8 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
             yield [line.removesuffix(b"\r") for line in lines[start : start + most]]
         number += len(lines)
         if len(rest) > LONGEST_LINE:
-            raise UserError(
-                f"standard input: line {number + 1} has over {LONGEST_LINE:,} bytes; give one "
-                f"sentence per line"
-            )
+            said = f"has over {LONGEST_LINE:,} bytes; give one sentence per line"
+            raise UserError(f"standard input: line {number + 1} {said}")
     if rest:
         yield [rest.removesuffix(b"\r")]
 
@@ -231,14 +196,11 @@ def _describe(args: argparse.Namespace) -> None:
         print(one_line(line))
     heads = {kind: [len(layer) for layer in getattr(card.architecture, kind)] for kind in KINDS}
     layers = max(map(len, heads.values()))
-    print(
-        "heads".ljust(10)
-        + "".join(f"layer {number}".rjust(9) for number in range(1, layers + 1))
-        + "total".rjust(9)
-    )
+    rows = {"heads": [*(f"layer {number + 1}" for number in range(layers)), "total"]}
     for kind, counts in heads.items():
-        cells = [*counts, *[""] * (layers - len(counts)), sum(counts)]
-        print(kind.ljust(10) + "".join(str(cell).rjust(9) for cell in cells))
+        rows[kind] = [*counts, *[""] * (layers - len(counts)), sum(counts)]
+    for name, cells in rows.items():
+        print(name.ljust(10) + "".join(str(cell).rjust(9) for cell in cells))
 
 
 def _export(args: argparse.Namespace) -> None:
@@ -251,21 +213,16 @@ def _analyse(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.analyse import analyse, summary
 
     if len(args.tags) > 2:
-        raise UserError(
-            f"--tags: {len(args.tags)} tags; give that of the source and, if there is one, of the "
-            f"target"
-        )
+        remedy = "give that of the source and, if there is one, of the target"
+        raise UserError(f"--tags: {len(args.tags)} tags; {remedy}")
     try:
         args.languages = [known(code) for code in args.languages]
     except ValueError as error:
         raise UserError(f"--languages: {error}") from None
-    options = {
-        name: getattr(args, name)
-        for name in ("translations", "parser", "trees", "languages", "device")
-    }
-    table = analyse(
-        args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options
-    )
+    names = ("translations", "parser", "trees", "languages", "device")
+    options = {name: getattr(args, name) for name in names}
+    options["tags"] = (*args.tags, None, None)[:2]
+    table = analyse(args.model, args.text, args.output, **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
 

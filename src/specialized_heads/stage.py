@@ -1,5 +1,4 @@
-"""Shared by all pipeline stages: command line, errors, log, progress bars, and reading and writing
-files.
+"""Shared by all stages: command line, errors, log, progress bars, and reading and writing files.
 
 A stage is the function `main` of a module, which Snakemake runs as
 `python -m specialized_heads.<package>.<module>`, or in a module of several stages a function whose
@@ -33,8 +32,7 @@ log = logging.getLogger("specialized_heads")
 DISK_ERRORS = {
     errno.ENOSPC: "the disk is full; free some space and run again",
     errno.EDQUOT: "the disk quota is exhausted; free some space and run again",
-    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space and run "
-    "again",
+    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); raise it and run again",
     errno.EROFS: "the file system is read-only; make it writable and run again",
 }
 NO_MPS = "Apple's GPU (mps) is not supported; set cpu or auto"
@@ -54,14 +52,14 @@ class Section(pydantic.BaseModel):
     def _plain_values(cls, values: Any) -> Any:
         """Reject booleans in place of numbers or text (pydantic would read true as 1), and integers
         beyond 64 bits."""
-        given = values.items() if isinstance(values, dict) else ()
-        for name, value in ((name, value) for name, value in given if name in cls.model_fields):
-            for item in value if isinstance(value, list) else [value]:
-                if isinstance(item, bool) and "bool" not in str(cls.model_fields[name].annotation):
-                    word = str(item).lower()
+        given = values if isinstance(values, dict) else {}
+        for name in [name for name in given if name in cls.model_fields]:
+            allowed = "bool" in str(cls.model_fields[name].annotation)
+            for item in given[name] if isinstance(given[name], list) else [given[name]]:
+                if isinstance(item, bool) and not allowed:
                     raise ValueError(
-                        f"{name} must not be {word}; YAML reads unquoted yes, no, on and off as "
-                        f"booleans"
+                        f"{name} must not be {str(item).lower()}; YAML reads unquoted yes, no, on "
+                        f"and off as booleans"
                     )
                 if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
                     raise ValueError(f"{name}: a number is too large; it must fit into 64 bits")
@@ -69,8 +67,7 @@ class Section(pydantic.BaseModel):
 
 
 class UserError(Exception):
-    """An error in the configuration or the data. The message says what is wrong, where, and what to
-    do."""
+    """A mistake in the configuration or the data: what is wrong, where, and what to do."""
 
 
 Files = argparse.Namespace  # the files of a stage, and its settings
@@ -88,9 +85,8 @@ def arguments(
 
     `--help` shows the first line of the description.
     """
-    parser = argparse.ArgumentParser(
-        description=(description or "").strip().split("\n")[0], allow_abbrev=False
-    )
+    first = (description or "").strip().split("\n")[0]
+    parser = argparse.ArgumentParser(description=first, allow_abbrev=False)
     for name in files:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in optional:
@@ -128,9 +124,8 @@ def report(error: BaseException) -> int:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         return 130
     if isinstance(error, PermissionError) and error.filename is not None:
-        said = (
-            f"{one_line(error.filename)}: permission denied; change its permissions and run again"
-        )
+        said = f"{one_line(error.filename)}: permission denied; change its permissions"
+        said += " and run again"
     elif isinstance(error, UserError):
         said = one_line(error)
     else:
@@ -168,9 +163,8 @@ def command(
 
     def decorate(main: Callable[..., None]) -> Callable[[], None]:
         def stage() -> None:
-            given = arguments(
-                main.__globals__["__doc__"], files=files, optional=optional, many=many
-            )
+            about = main.__globals__["__doc__"]
+            given = arguments(about, files=files, optional=optional, many=many)
             try:
                 validated = [settings.model_validate(given.settings)] if settings else []
             except pydantic.ValidationError as error:
@@ -190,13 +184,8 @@ def command(
 def no_stage(module: str) -> None:
     """End a process that has come to the end of this module without a stage."""
     if module == "__main__":
-        sys.exit(
-            report(
-                UserError(
-                    "the first argument is no stage of this module; workflow/rules names them"
-                )
-            )
-        )
+        said = "the first argument is no stage of this module; workflow/rules names them"
+        sys.exit(report(UserError(said)))
 
 
 @contextmanager
@@ -206,9 +195,8 @@ def optional(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"{error.name} is not installed; run `make install EXTRAS={extra}`"
-        ) from None
+        said = f"{error.name} is not installed; run `make install EXTRAS={extra}`"
+        raise UserError(said) from None
 
 
 def one_line(message: object) -> str:
@@ -230,9 +218,9 @@ def first_line(error: pydantic.ValidationError) -> str:
 def processors() -> int:
     """Processors that this process may use: those that it may run on, or fewer if a control group
     limits its time."""
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    allowed = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        allowed = len(os.sched_getaffinity(0))
     return min([allowed, *map(math.ceil, _quotas())])
 
 
@@ -247,16 +235,12 @@ def _quotas() -> Iterator[float]:
         # Limits of parents hold, too. A container may see its own group as the root, under the path
         # of the host.
         for part in (PurePosixPath(group), *PurePosixPath(group).parents):
-            folder = (
-                SYSTEM / "sys/fs/cgroup" / ("cpu" if controllers else "") / str(part).lstrip("/")
-            )
+            root = SYSTEM / "sys/fs/cgroup" / ("cpu" if controllers else "")
+            folder = root / str(part).lstrip("/")
             files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
             with suppress(OSError, ValueError):  # no such file, or "max"
-                quota, period = (
-                    int(word)
-                    for name in files
-                    for word in (folder / name).read_text("ascii").split()
-                )
+                texts = [(folder / name).read_text("ascii") for name in files]
+                quota, period = map(int, " ".join(texts).split())
                 if quota > 0:
                     yield quota / period
 
@@ -287,9 +271,8 @@ def atomic(path: Path) -> Iterator[Path]:
             prefix = f".{path.name}.{socket.gethostname()}.{os.getpid()}."
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
         except (PermissionError, FileNotFoundError, NotADirectoryError, FileExistsError):
-            raise UserError(
-                f"{path}: cannot be written; make its folder writable and run again"
-            ) from None
+            said = "cannot be written; make its folder writable and run again"
+            raise UserError(f"{path}: {said}") from None
         os.close(handle)
         temporary = Path(name)
         try:
@@ -329,8 +312,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         cause: BaseException | None = error
         while cause is not None:
-            # safetensors only quotes the code
-            quoted = re.search(r"\(os error (\d+)\)", str(cause))
+            quoted = re.search(r"\(os error (\d+)\)", str(cause))  # by safetensors
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
             if code in DISK_ERRORS:
                 raise UserError(f"{path}: {DISK_ERRORS[code]}") from error

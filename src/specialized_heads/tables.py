@@ -25,8 +25,8 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> None:
 def read_table(
     path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None
 ) -> pa.Table:
-    """Read a table, or some of its columns; a `UserError` if the file is missing or damaged, or
-    lacks a column."""
+    """Read a table, or some of its columns; a `UserError` if file or column is missing or
+    damaged."""
     wanted = list(columns or (schema.names if schema else ()))
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -54,7 +54,5 @@ def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserEr
     if isinstance(error, PermissionError):
         return UserError(f"{path}: permission denied; change its permissions and run again")
     reason = str(error).split("\n")[0].strip()
-    return UserError(
-        f"{path}: not a parquet file of {what}, or a damaged one ({reason}); delete it and run "
-        f"again"
-    )
+    said = f"not a parquet file of {what}, or a damaged one ({reason}); delete it and run again"
+    return UserError(f"{path}: {said}")

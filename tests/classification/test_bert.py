@@ -25,7 +25,7 @@ from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete
-from specialized_heads.pruning import importance
+from specialized_heads.pruning import criteria
 from specialized_heads.pruning.ablation import mask
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
@@ -100,10 +100,8 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
     """The pretrained encoder of config/minilm.yaml."""
     write_vocabulary(tmp_path / "vocabulary.json", *read_vocabulary(MINILM))
     vocabulary = wordpiece_vocabulary(tmp_path / "vocabulary.json")
-    ours, theirs = (
-        load_bert(MINILM, vocabulary=vocabulary),
-        transformers.BertModel.from_pretrained(MINILM).eval(),
-    )
+    ours = load_bert(MINILM, vocabulary=vocabulary)
+    theirs = transformers.BertModel.from_pretrained(MINILM).eval()
     tokeniser = transformers.BertTokenizer.from_pretrained(MINILM)
     sentences = read_sentences([ROOT / "resources/tatoeba_en_de/corpus.parquet"])["test"][:50]
     assert len(sentences) == 50
@@ -111,10 +109,8 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
         ids = tokeniser(text)["input_ids"]
         assert [vocabulary.special.start, *found, vocabulary.special.eos] == ids
         with torch.inference_mode():
-            states, expected = (
-                ours(torch.tensor([ids])),
-                theirs(torch.tensor([ids])).last_hidden_state,
-            )
+            states = ours(torch.tensor([ids]))
+            expected = theirs(torch.tensor([ids])).last_hidden_state
         torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
@@ -130,9 +126,8 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
     _, folder = published("BertModel")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
         file.write("Dog\n")
-    with pytest.raises(
-        UserError, match=r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"
-    ):
+    said = r"vocab\.txt: no file says whether .* has capitals \('Dog'\); write"
+    with pytest.raises(UserError, match=said):
         read_vocabulary(folder)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     assert not read_vocabulary(folder)[1].lowercase
@@ -140,9 +135,8 @@ def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -
 
 def test_an_output_matrix_of_its_own_is_refused(published, vocabulary) -> None:
     _, folder = published("BertForMaskedLM", tie_word_embeddings=False)
-    with pytest.raises(
-        UserError, match="cls.predictions.decoder.weight differs from .*word_embeddings.weight"
-    ):
+    said = "cls.predictions.decoder.weight differs from .*word_embeddings.weight"
+    with pytest.raises(UserError, match=said):
         load_bert(folder, vocabulary=vocabulary)
 
 
@@ -179,32 +173,22 @@ def fast(cleaning: Cleaning) -> dict:
 
 CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=False)
 LOWER_CASED = CASED._replace(lowercase=True)
+CONFIG, PLAIN = "tokenizer_config.json", json.dumps(fast(CASED) | {"normalizer": None})
 NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["normalizer"]]}
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"tokenizer_config.json": {"do_lower_case": True}}, Cleaning()),
+        ({CONFIG: {"do_lower_case": True}}, Cleaning()),
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
-        (
-            {"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}},
-            LOWER_CASED,
-        ),
-        (
-            {"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}},
-            Cleaning(False, True, True),
-        ),
-        (
-            {"tokenizer_config.json": {"do_lower_case": True, "tokenize_chinese_chars": False}},
-            Cleaning(True, None, False),
-        ),
+        ({"tokenizer.json": fast(CASED), CONFIG: {"do_lower_case": True}}, LOWER_CASED),
+        ({CONFIG: {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
+        ({CONFIG: {"tokenize_chinese_chars": False}}, Cleaning(True, None, False)),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_text_is_cleaned_as_the_tokeniser_says(
-    tmp_path, files: dict, expected: Cleaning, with_text: bool
-) -> None:
+def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files, expected, with_text) -> None:
     for name, content in (files | {"config.json": {"model_type": "bert"}}).items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:
@@ -215,35 +199,17 @@ def test_text_is_cleaned_as_the_tokeniser_says(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not JSON of a model"),
-        (
-            "tokenizer_config.json",
-            b'{"do_lower_case": "no"}',
-            "tokeniser .'str' object is not an instance of 'bool'",
-        ),
-        (
-            "tokenizer_config.json",
-            b'{"tokenizer_class": "BertJapaneseTokenizer"}',
-            "its tokeniser is a BertJapaneseTokenizer",
-        ),
-        (
-            "tokenizer.json",
-            b'{"model": {"type": "BPE", "vocab": {}}}',
-            "tokenizer.json: model has type 'BPE'; only 'WordPiece'",
-        ),
+        (CONFIG, b"[1]", "tokenizer_config.json: not JSON of a model"),
+        (CONFIG, b'{"do_lower_case": "no"}', "'str' object is not an instance of 'bool'"),
+        (CONFIG, b'{"tokenizer_class": "BertJapaneseTokenizer"}', "is a BertJapaneseTokenizer"),
+        ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}', "'BPE'; only 'WordPiece'"),
         ("tokenizer.json", b"[1]", "tokenizer.json: not JSON of a model"),
-        (
-            "tokenizer.json",
-            json.dumps(fast(CASED) | {"normalizer": None}).encode(),
-            "tokenizer.json: normalizer has type None",
-        ),
+        ("tokenizer.json", PLAIN.encode(), "tokenizer.json: normalizer has type None"),
         ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8"),
         ("vocab.txt", None, "vocab.txt: no such file"),
     ],
 )
-def test_another_tokeniser_is_refused(
-    tmp_path: Path, name: str, content: bytes | None, message: str
-) -> None:
+def test_another_tokeniser_is_refused(tmp_path, name, content, message) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
     if content is None:
@@ -256,14 +222,8 @@ def test_another_tokeniser_is_refused(
 
 def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0.0) -> Bert:
     """A classifier whose weights depend on nothing but the arguments."""
-    sizes = {
-        "layers": layers,
-        "heads": heads,
-        "width": 8,
-        "feed_forward": 12,
-        "vocabulary": 20,
-        "positions": 16,
-    }
+    sizes = {"layers": layers, "heads": heads, "width": 8, "feed_forward": 12, "vocabulary": 20}
+    sizes |= {"positions": 16}
     model = Bert(
         BertArchitecture.full(**sizes, labels=labels, separator=3, mask=4), dropout=dropout
     )
@@ -360,14 +320,14 @@ def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None
     # The project's own is in float32.
     monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
     model, batch = tiny().double(), make_batch(labelled, np.arange(6))
-    found, loss = importance.sensitivities(model, batch), objective_of(model).loss
+    found, loss = criteria.sensitivities(model, batch), objective_of(model).loss
     expected = mask_derivatives(model, lambda: float(loss(model, batch, label_smoothing=0.0)))
     assert len(expected) == 4
     for (kind, layer, head), difference in expected.items():
         assert float(found[kind, layer][:, head].sum()) == pytest.approx(
             difference, rel=1e-5, abs=1e-8
         )
-    rows = importance.table(model, importance.importance(tiny(), labelled))
+    rows = criteria.table(model, criteria.importances(tiny(), labelled))
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(
         model.architecture, scope="all"
     )
@@ -385,9 +345,8 @@ def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> 
         batch = objective.batch(data, everything, seed=seed)
         asked = batch.target_out != 0
         assert asked.sum(1).tolist() == [2, 1, 1]
-        assert torch.equal(batch.target_out[asked], plain[asked]) and torch.equal(
-            batch.source[~asked], plain[~asked]
-        )
+        assert torch.equal(batch.target_out[asked], plain[asked])
+        assert torch.equal(batch.source[~asked], plain[~asked])
         assert not asked[:, 0].any() and not (plain[asked] == 3).any()
         seen |= set((batch.source[asked] == 4).tolist())
         again = objective.batch(data, everything, seed=seed)

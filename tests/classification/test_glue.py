@@ -29,14 +29,7 @@ from specialized_heads.experiment.sources import glue_files
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
-MNLI_COLUMNS = [
-    "index",
-    "promptID",
-    "pairID",
-    "genre",
-    "sentence1_binary_parse",
-    "sentence2_binary_parse",
-]
+MNLI_COLUMNS = "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse".split()
 MNLI_COLUMNS += ["sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "label1"]
 
 
@@ -223,7 +216,6 @@ def test_a_sentence_belongs_to_one_set_whatever_its_punctuation(tmp_path) -> Non
     second = read_sentences([tmp_path / "two.parquet"])
     assert sum(map(len, both.values())) == len(texts)
     for name in SETS:
-        assert both[name] and {text[:-1] for text in both[name]} == {
-            text[:-1] for text in second[name]
-        }
+        assert both[name]
+        assert {text[:-1] for text in both[name]} == {text[:-1] for text in second[name]}
     assert 0.03 < len(both["test"]) / len(texts) < 0.14

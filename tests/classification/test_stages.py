@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from small import PRUNING, TRAINING, killed_at, outputs
 
-from specialized_heads.classification import scores, speed, tasks
+from specialized_heads.classification import scores, tasks
 from specialized_heads.classification.scores import baselines, score
 from specialized_heads.classification.tasks import SCHEMA, examples, tokens
 from specialized_heads.classification.transfer import finetune, pretrain, vocabulary
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange import bert
 from specialized_heads.model.checkpoint import load, read_tensors
-from specialized_heads.pruning import importance, prune
+from specialized_heads.pruning import criteria, prune
 from specialized_heads.stage import UserError
 from specialized_heads.tables import write_table
 
@@ -79,13 +79,8 @@ def learn(call, tmp_path: Path, pretrained: Path, task: dict[str, Path]) -> Call
 
     def run(name: str) -> Path:
         folder = tmp_path / name
-        settings = {
-            "seed": 2,
-            "labels": 2,
-            "dropout": 0.1,
-            "training": LEARNING | {"updates": 80, "learning_rate": 0.01},
-            "moments": [20],
-        }
+        settings = {"seed": 2, "labels": 2, "dropout": 0.1}
+        settings |= {"training": LEARNING | {"updates": 80, "learning_rate": 0.01}, "moments": [20]}
         data = {
             "train": task["train"],
             "dev": task["dev"],
@@ -174,13 +169,8 @@ def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path) ->
 def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: Path) -> None:
     folder = learn("one")
     model, device = folder / "model.safetensors", {"device": "cpu"}
-    call(
-        importance,
-        settings=device,
-        model=model,
-        dev=task["dev"],
-        output=tmp_path / "importance.parquet",
-    )
+    ranked = tmp_path / "importance.parquet"
+    call(criteria.importance, settings=device, model=model, dev=task["dev"], output=ranked)
     single, steps = tmp_path / "single.parquet", tmp_path / "steps.parquet"
     settings = device | {"metric": "accuracy"}
     given = {"model": model, "tokens": task["test"]}
@@ -197,30 +187,18 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     accuracy = 100 * (whole == load_tokens(task["test"]).target).mean()
     assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
     assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
-    removed = {
-        "importance": tmp_path / "importance.parquet",
-        "output": steps,
-        "state": tmp_path / "state",
-    }
+    removed = {"importance": ranked, "output": steps, "state": tmp_path / "state"}
     call(scores.ablation, settings=settings, **given, **removed)
     steps_table = pd.read_parquet(steps)
-    assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4] and set(steps_table["pruned"]) == {
-        "all"
-    }
+    assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4]
+    assert set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
-    files = {
-        "importance": removed["importance"],
-        "tokens": task["test"],
-        "output": tmp_path / "speed.parquet",
-    }
-    call(speed, settings=device | {"batches": [1, 64]}, model=model, **files)
+    files = {"importance": ranked, "tokens": task["test"], "output": tmp_path / "speed.parquet"}
+    call(scores.speed, settings=device | {"batches": [1, 64]}, model=model, **files)
     times = pd.read_parquet(tmp_path / "speed.parquet")
-    assert (
-        times["heads"].tolist() == [4, 2, 4, 2]
-        and (times["speed"] > 0).all()
-        and times["gain"].notna().sum() == 2
-    )
+    assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all()
+    assert times["gain"].notna().sum() == 2
 
     written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json"}
     settings = PRUNING | {"scope": "all", "lam": None, "target_heads": 1, "gate_learning_rate": 0.5}
@@ -255,9 +233,8 @@ def test_matthews_correlation_f1_and_accuracy() -> None:
         1.0,
     )
     found = scores.compare(labels, predictions, np.ones(8, int), metric="f1", kinds=2)
-    assert found.score == pytest.approx(
-        100 * 2 * 4 / (5 + 5)
-    ) and found.score - found.delta == pytest.approx(1000 / 13)
+    assert found.score == pytest.approx(100 * 2 * 4 / (5 + 5))
+    assert found.score - found.delta == pytest.approx(1000 / 13)
     assert scores.scores(np.array([[[3, 0], [0, 0]]]), "f1")[0] == 0.0
     three = np.array([[[2, 0, 0], [0, 3, 0], [1, 0, 4]]])
     assert scores.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
@@ -279,12 +256,8 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_pat
         examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json"
     )
     tables = {name: pd.read_parquet(path) for name, path in outputs.items()}
-    assert {name: len(table) for name, table in tables.items()} == {
-        "train": 50,
-        "dev": 6,
-        "test": 20,
-        "second": 20,
-    }
+    expected = {"train": 50, "dev": 6, "test": 20, "second": 20}
+    assert {name: len(table) for name, table in tables.items()} == expected
     bags = {
         name: {" ".join(sorted(text.split())) for text in table["first"]}
         for name, table in tables.items()
@@ -293,13 +266,10 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_pat
     files = outputs | {"counts": tmp_path / "counts.json"}
     call(examples, settings={"source": source, "pretrained_here": False}, **corpus, **files)
     second = pd.read_parquet(outputs["second"])["first"]
-    assert (
-        len(second) == 20
-        and not {" ".join(sorted(text.split())) for text in second} & bags["train"]
-    )
+    assert len(second) == 20
+    assert not {" ".join(sorted(text.split())) for text in second} & bags["train"]
     pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "one.parquet")
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
-    with pytest.raises(
-        UserError, match=r"second.parquet: the set second of \d examples lacks the label "
-    ):
+    said = r"second.parquet: the set second of \d examples lacks the label "
+    with pytest.raises(UserError, match=said):
         call(examples, settings={"source": source}, **few, **files)

@@ -18,18 +18,7 @@ Row = tuple[str, str, str, str]  # source, target, document, set
 def everyday() -> Pairs:
     """500 pairs of distinct words in English and Russian letters, each sentence a group of its
     own."""
-    english = [
-        "cat",
-        "dog",
-        "house",
-        "river",
-        "child",
-        "letter",
-        "winter",
-        "garden",
-        "window",
-        "teacher",
-    ]
+    english = "cat dog house river child letter winter garden window teacher".split()
     russian = ["кот", "пёс", "дом", "река", "дитя", "письмо", "зима", "сад", "окно", "учитель"]
     verbs = [
         ("sees", "видит"),

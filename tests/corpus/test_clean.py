@@ -35,11 +35,9 @@ def test_each_filter(cleaned, bad: tuple[str, str], reason: str, filters: dict) 
 
 
 def test_bounds_are_inclusive(cleaned) -> None:
-    words, ratio, characters = (
-        ("one two three", "un deux trois"),
-        ("ab", "abcdef"),
-        ("é" * 1000, "a" * 999),
-    )
+    words = ("one two three", "un deux trois")
+    ratio = ("ab", "abcdef")
+    characters = ("é" * 1000, "a" * 999)
     for pair, filters in ((words, {"max_words": 3}), (ratio, {"max_ratio": 3}), (characters, {})):
         assert texts(cleaned(pair, **filters)[0]) == [pair]
 
@@ -112,16 +110,8 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
         ("\u200b", "Un chat.", "", "analysis"),
     ]
     kept, counts = cleaned(*rows, max_words=5)
-    assert [row[3] for row in kept] == [
-        "",
-        "dev",
-        "dev",
-        "test",
-        "test",
-        "dev",
-        "analysis",
-        "analysis",
-    ]
+    expected = ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]
+    assert [row[3] for row in kept] == expected
     assert Counter(counts["dropped_in_cleaning"]) == Counter(empty=2, too_long=1)
     # They keep their documents, and form no groups.
     assert [row[2] for row in kept] == ["a cat sleeps", "", "", "news", "", "", "", ""]
@@ -131,15 +121,13 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
 def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None:
     """Another one would be dealt in its place, out of the training text."""
     long = ("A cat sleeps on the mat today.", "Un", "", "analysis")
-    with pytest.raises(
-        UserError, match="none of the 2 pairs of your analysis set passes the filters"
-    ):
+    said = "none of the 2 pairs of your analysis set passes the filters"
+    with pytest.raises(UserError, match=said):
         cleaned(GOOD, long, long, max_words=3)
 
 
 def test_nothing_left_is_a_mistake(cleaned, tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"3 of 3 pairs do not pass the filters \(empty 1, too_long 2\); raise"
-    ):
+    said = r"3 of 3 pairs do not pass the filters \(empty 1, too_long 2\); raise"
+    with pytest.raises(UserError, match=said):
         cleaned(GOOD, GOOD, ("", ""), max_words=2)
     assert not (tmp_path / "clean.parquet").exists()

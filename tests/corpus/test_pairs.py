@@ -49,12 +49,8 @@ def own(tmp_path: Path) -> Path:
 def test_a_file_of_ones_own(read, own: Path) -> None:
     own.write_text("a\tb\n\nc\td\n")
     table, card = read({"kind": "local", "path": str(own)}, [own])
-    assert table.to_pydict() == {
-        "source": ["a", "c"],
-        "target": ["b", "d"],
-        "document": ["", ""],
-        "set": ["", ""],
-    }
+    expected = {"source": ["a", "c"], "target": ["b", "d"], "document": ["", ""], "set": ["", ""]}
+    assert table.to_pydict() == expected
     assert card == {
         "kind": "local",
         "files": [
@@ -98,9 +94,8 @@ def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"own\.tsv: no such file; check the source's paths"):
         read({"kind": "local", "path": str(own)}, [own])
     (tmp_path / "own.tsv.json").write_text("{}")
-    with pytest.raises(
-        UserError, match=r"own\.tsv: no such file; delete .*own\.tsv\.json too and run again"
-    ):
+    said = r"own\.tsv: no such file; delete .*own\.tsv\.json too and run again"
+    with pytest.raises(UserError, match=said):
         read({"kind": "local", "path": str(own)}, [own])
 
 
@@ -113,9 +108,8 @@ def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> No
         "dev": ["newstest2013"],
         "test": ["newstest2014"],
     }
-    with pytest.raises(
-        UserError, match=r"tgz: sha256 is \w{64}, expected \w{64}; delete it and .*tgz\.json"
-    ):
+    said = r"tgz: sha256 is \w{64}, expected \w{64}; delete it and .*tgz\.json"
+    with pytest.raises(UserError, match=said):
         read(source, [path, path], languages=("en", "ru"))
 
 

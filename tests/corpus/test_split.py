@@ -115,10 +115,8 @@ def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(
     home = {}  # documents are not divided
     for name, rows in sets.items():
         for row in filter(range(len(pairs)).__contains__, rows):
-            assert (
-                pairs.document[row] not in of_sets
-                and home.setdefault(pairs.document[row], name) == name
-            )
+            assert pairs.document[row] not in of_sets
+            assert home.setdefault(pairs.document[row], name) == name
 
     def reason(row: int) -> str:
         if pairs.document[row] in of_sets:
@@ -163,32 +161,12 @@ def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(
 
 
 TOO_SMALL = {  # sizes of the sets, sets of the source, what is said
-    "corpus": (
-        Split(dev=20, test=80, analysis=400),
-        {},
-        r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500",
-    ),
-    "documents": (
-        SIZES,
-        {},
-        r"split\.analysis: only 0 of 40 pairs .* 5 groups .* with 100 pairs each",
-    ),
+    "corpus": (Split(dev=20, test=80, analysis=400), {}, r"500 .*400 \+ test 80 \+ dev 20 = 500"),
+    "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 .* 5 groups .* with 100 pairs each"),
     "one_group": (SIZES, {}, r"only 0 of 40 pairs .*; 500 of 500 pairs are one group"),
-    "all_overlap": (
-        SIZES,
-        HELD_OUT,
-        r"none of 2000 pairs is left for training .*'train_overlap': 500",
-    ),
-    "text_itself": (
-        SIZES,
-        ("analysis",),
-        "all sentences of 500 of them are in the other held-out sets",
-    ),
-    "own_documents": (
-        SIZES,
-        {"analysis": ...},
-        r"0 clean pairs \(500 more belong to documents of your held-out",
-    ),
+    "all_overlap": (SIZES, HELD_OUT, r"none of 2000 pairs is left .*'train_overlap': 500"),
+    "text_itself": (SIZES, ("analysis",), "all sentences of 500 of them are in the other"),
+    "own_documents": (SIZES, {"analysis": ...}, r"0 clean pairs \(500 more belong to documents"),
 }
 
 
@@ -237,9 +215,7 @@ def split_in(tmp_path: Path, call):
     return run
 
 
-def test_stage_is_deterministic_and_counts_everything(
-    tmp_path: Path, split_in, monkeypatch
-) -> None:
+def test_stage_is_deterministic_and_counts_everything(tmp_path, split_in, monkeypatch) -> None:
     monkeypatch.setattr(pair_files, "READ", 50)
     pairs = messy()
     write_pairs(tmp_path / "clean.parquet", pairs)
@@ -264,15 +240,10 @@ def test_stage_is_deterministic_and_counts_everything(
             lengths = sorted(len(text.split()) for text in texts)
             assert numbers[f"{side}_words"] == sum(lengths)
             assert numbers[f"{side}_characters"] == sum(map(len, texts))
-            mean, most = (
-                pytest.approx(statistics.mean(lengths), abs=0.001),
-                lengths[-(len(lengths) // 20) - 1],
-            )
-            assert numbers[f"{side}_length"] == {
-                "mean": mean,
-                "median": statistics.median_low(lengths),
-                "95%": most,
-            }
+            mean = pytest.approx(statistics.mean(lengths), abs=0.001)
+            most = lengths[-(len(lengths) // 20) - 1]
+            expected = {"mean": mean, "median": statistics.median_low(lengths), "95%": most}
+            assert numbers[f"{side}_length"] == expected
     in_sets = sum(numbers["pairs"] for numbers in counts["splits"].values())
     assert counts["clean"] == in_sets + sum(counts["dropped_in_splitting"].values())
     assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())

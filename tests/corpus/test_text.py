@@ -50,9 +50,7 @@ def test_what_is_changed_and_what_is_not() -> None:
         ),
     ],
 )
-def test_every_step_counts_the_texts_that_it_changes(
-    text: str, expected: str, steps: set[str]
-) -> None:
+def test_every_step_counts_the_texts_that_it_changes(text, expected, steps) -> None:
     assert normalise(text) == (expected, steps)
 
 
@@ -77,12 +75,8 @@ def test_keys_ignore_case_digits_punctuation_and_space() -> None:
     assert keys("Straße", "STRASSE") == ["strasse", "strasse"]
     assert keys("Ёлка, 3 шт.") == ["ёлка шт"]
     assert keys("ΟΔΟΣ", "οδος") == ["οδοσ", "οδοσ"]
-    assert keys("İyi geceler.", "iyi geceler", "KIZ", "kız") == [
-        "iyi geceler",
-        "iyi geceler",
-        "kiz",
-        "kiz",
-    ]
+    expected = ["iyi geceler", "iyi geceler", "kiz", "kiz"]
+    assert keys("İyi geceler.", "iyi geceler", "KIZ", "kız") == expected
     assert keys("I go") != keys("I do go")
     assert keys("a_b", "x² Ⅷ", "e\u200dx", "a\ufe0f") == ["a b", "x² ⅷ", "e x", "a"]
 

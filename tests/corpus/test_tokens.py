@@ -10,9 +10,17 @@ import pytest
 import sentencepiece
 from parallel_text import Pairs, write_pairs
 
-from specialized_heads.corpus import bpe, pairs, preprocess, tokens
-from specialized_heads.corpus.bpe import BOS, EOS, PAD, UNKNOWN, encode_ids, learn, load_bpe
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.corpus import pairs, preprocess, tokens
+from specialized_heads.corpus.tokens import (
+    BOS,
+    EOS,
+    PAD,
+    UNKNOWN,
+    encode_ids,
+    learn,
+    load_bpe,
+    load_tokens,
+)
 from specialized_heads.stage import UserError
 
 LANGUAGES = {"source_language": "en", "target_language": "ru"}
@@ -23,24 +31,17 @@ def test_text_never_yields_a_special_id(everyday: Pairs) -> None:
         model_proto=learn(everyday.target, size=120, name="target")
     )
     texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
-    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (
-        PAD,
-        UNKNOWN,
-        BOS,
-        EOS,
-    )
+    expected = (PAD, UNKNOWN, BOS, EOS)
+    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == expected
     assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
     assert UNKNOWN in russian.encode("</s>")
     assert encode_ids(texts, russian) == russian.encode(texts)
 
 
 @pytest.mark.parametrize(("size", "bound"), [(30_000, "most"), (16, "least")])
-def test_a_size_that_does_not_fit_says_the_nearest_that_does(
-    everyday: Pairs, size: int, bound: str
-) -> None:
-    with pytest.raises(
-        UserError, match=rf"vocabulary\.target: {size} .* set at {bound} (\d+)"
-    ) as caught:
+def test_a_size_that_does_not_fit_says_the_nearest_that_does(everyday, size, bound) -> None:
+    said = rf"vocabulary\.target: {size} .* set at {bound} (\d+)"
+    with pytest.raises(UserError, match=said) as caught:
         learn(everyday.target, size=size, name="target")
     nearest = int(str(caught.value).rsplit(" ", 1)[1])
     model = sentencepiece.SentencePieceProcessor(
@@ -64,10 +65,10 @@ def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(
     write_pairs(tmp_path / "train.parquet", everyday)
 
     def sampled() -> list[str]:
-        return list(chain.from_iterable(bpe.sample(tmp_path / "train.parquet", "target")))
+        return list(chain.from_iterable(tokens.sample(tmp_path / "train.parquet", "target")))
 
     assert sampled() == everyday.target
-    monkeypatch.setattr(bpe, "SAMPLE", 100)
+    monkeypatch.setattr(tokens, "SAMPLE", 100)
     drawn = sampled()
     monkeypatch.setattr(pairs, "READ", 7)
     assert sampled() == drawn
@@ -85,7 +86,7 @@ def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable
     def run(name: str, *, mode: preprocess.Mode = "none") -> Path:
         models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
         settings = {"vocabulary": {"source": 100, "target": 120, "preprocess": mode}} | LANGUAGES
-        call(bpe, settings=settings, train=tmp_path / "train.parquet", **models)
+        call(tokens.bpe, settings=settings, train=tmp_path / "train.parquet", **models)
         files = {"text": tmp_path / "train.parquet", "output": tmp_path / "tokens" / name}
         call(tokens, settings={"preprocess": mode} | LANGUAGES, **files, **models)
         return files["output"]
@@ -94,16 +95,12 @@ def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable
 
 
 @pytest.mark.parametrize("mode", ["none", "paper"])
-def test_stages_round_trip(
-    tmp_path: Path, made: Callable[..., Path], everyday: Pairs, mode: preprocess.Mode
-) -> None:
+def test_stages_round_trip(tmp_path, made, everyday, mode) -> None:
     store = load_tokens(made("train.safetensors", mode=mode))
     assert len(store) == len(everyday)
     assert (store.source.dtype, store.source_offsets.dtype) == (np.int32, np.int64)
-    source, target = (
-        load_bpe(tmp_path / "bpe.source.model"),
-        load_bpe(tmp_path / "bpe.target.model"),
-    )
+    source = load_bpe(tmp_path / "bpe.source.model")
+    target = load_bpe(tmp_path / "bpe.target.model")
     sources = preprocess.apply(everyday.source, language="en", mode=mode)
     targets = preprocess.apply(everyday.target, language="ru", mode=mode)
     assert (sources == everyday.source) == (mode == "none")

@@ -16,11 +16,11 @@ from small import WORDS
 
 from specialized_heads import __version__, stage
 from specialized_heads.corpus import tokens
-from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.normalise import normalise
-from specialized_heads.evaluation import translate
+from specialized_heads.corpus.tokens import learn
 from specialized_heads.exchange import export
 from specialized_heads.exchange.export import load_exported, read_card
+from specialized_heads.model.decoding import main as translate
 from specialized_heads.stage import UserError
 
 

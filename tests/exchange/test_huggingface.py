@@ -8,7 +8,7 @@ import torch
 from published import M2M, MARIAN, m2m, marian
 from torch import Tensor
 
-from specialized_heads.corpus.bpe import SpecialTokens
+from specialized_heads.corpus.tokens import SpecialTokens
 from specialized_heads.exchange.huggingface import convert_model, read_folder, write_folder
 from specialized_heads.model.transformer import Transformer
 

@@ -329,13 +329,13 @@ def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> Non
         "stage.py",
         "__init__.py",
     } <= found
-    assert not found & {"experiment/sections.py", "experiment/configuration.py", "heads/measure.py"}
+    assert not found & {"experiment/sections.py", "experiment/configuration.py", "heads/analyse.py"}
 
 
 def test_the_hash_covers_data_files() -> None:
-    before = code("viewer.page", data=("page.css",))
-    assert before == code("viewer.page", data=("page.css",))
-    assert before != code("viewer.page")
+    before = code("viewer", data=("assets/page.css",))
+    assert before == code("viewer", data=("assets/page.css",))
+    assert before != code("viewer")
     with pytest.raises(ValueError, match="there is no module viewer.nothing"):
         code("viewer.nothing")
 

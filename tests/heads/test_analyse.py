@@ -45,11 +45,8 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     }
     examples = read_json(files["examples"])
     best = max(rows[:4], key=lambda row: row["rarest"])
-    assert (examples["layer"], examples["head"], examples["score"]) == (
-        best["layer"],
-        best["head"],
-        best["rarest"],
-    )
+    expected = (best["layer"], best["head"], best["rarest"])
+    assert (examples["layer"], examples["head"], examples["score"]) == expected
     assert len(examples["sentences"]) == 3
     for sentence in examples["sentences"]:
         assert sentence["tokens"][-1] == "</s>"
@@ -59,9 +56,7 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
         assert sentence["rarest"] < len(sentence["tokens"]) - 1
 
 
-def test_a_sentence_without_a_tree_is_not_aligned(
-    model, files: dict[str, Path], analysed, corpus: Corpus
-) -> None:
+def test_a_sentence_without_a_tree_is_not_aligned(model, files, analysed, corpus) -> None:
     write_parses(
         files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)]
     )
@@ -83,9 +78,7 @@ def test_the_case_of_preprocessed_text_does_not_matter(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_without_heads_of_one_type(
-    model: Transformer, files: dict[str, Path], analysed, kind: str
-) -> None:
+def test_a_model_without_heads_of_one_type(model, files, analysed, kind) -> None:
     model.keep_heads({"encoder": [[1], []], kind: [[], []]})
     save(model, files["model"], training={})
     rows, _ = analysed()
@@ -100,9 +93,7 @@ def test_a_model_without_heads_of_one_type(
     )
 
 
-def test_without_an_example_the_reason_is_there(
-    model: Transformer, files: dict[str, Path], analysed, monkeypatch
-) -> None:
+def test_without_an_example_the_reason_is_there(model, files, analysed, monkeypatch) -> None:
     monkeypatch.setattr(maps, "EXAMPLE_TOKENS", range(90, 99))
     analysed()
     assert read_json(files["examples"])["kind"].startswith(
@@ -110,9 +101,7 @@ def test_without_an_example_the_reason_is_there(
     )
 
 
-def test_parses_of_another_text_are_a_mistake(
-    model: Transformer, files: dict[str, Path], analysed
-) -> None:
+def test_parses_of_another_text_are_a_mistake(model, files, analysed) -> None:
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
     with pytest.raises(UserError, match="no tree can be aligned with"):
         analysed()
@@ -124,11 +113,8 @@ def test_a_relation_that_does_not_occur_is_counted_and_named(
     rows, report = analysed(relations=["nsubj", "vocative", "dobj"])  # "dobj" is Stanford's name
     for row in rows[:4]:
         assert row["vocative_arcs"] == 0 and math.isnan(row["vocative_head_to_dependent"])
-    assert report["arcs"] == {
-        "nsubj": corpus.count("nsubj"),
-        "vocative": 0,
-        "dobj": corpus.count("obj"),
-    }
+    expected = {"nsubj": corpus.count("nsubj"), "vocative": 0, "dobj": corpus.count("obj")}
+    assert report["arcs"] == expected
     assert report["fewer_than_least_arcs"] == ["vocative"]
     assert "no arc of 'vocative'; the parses contain " in caplog.text
 
@@ -146,10 +132,8 @@ def pruned(tiny_model) -> Transformer:
 
 
 def test_memory_of_maps_does_not_grow_with_the_length(tiny_model, store, monkeypatch) -> None:
-    model, data = (
-        tiny_model(),
-        store([[5] * 3] * 40 + [[5] * 30] * 40, [[4] * 3] * 40 + [[4] * 30] * 40),
-    )
+    model = tiny_model()
+    data = store([[5] * 3] * 40 + [[5] * 30] * 40, [[4] * 3] * 40 + [[4] * 30] * 40)
     monkeypatch.setattr(maps, "FLOATS", 20_000)
     batches = list(maps.attention_maps(model, data, tokens=640))
     assert max(weights.numel() for batch in batches for weights in batch.weights.values()) < 25_000
@@ -160,11 +144,8 @@ def test_memory_of_maps_does_not_grow_with_the_length(tiny_model, store, monkeyp
 def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) -> None:
     data, seen = store(SOURCES, TARGETS), []
     for batch in maps.attention_maps(pruned, data, tokens=10):
-        assert {kind: w.shape[1] for kind, w in batch.weights.items()} == {
-            "encoder": 2,
-            "decoder": 0,
-            "cross": 4,
-        }
+        expected = {"encoder": 2, "decoder": 0, "cross": 4}
+        assert {kind: w.shape[1] for kind, w in batch.weights.items()} == expected
         for row, number in enumerate(batch.sentences.tolist()):
             seen.append(number)
             source, target = len(SOURCES[number]), len(TARGETS[number])

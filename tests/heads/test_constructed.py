@@ -156,10 +156,8 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
     # the first tokens of sentences attend to themselves
     assert previous["share_+0"] == pytest.approx(1 - raw)
     assert loose["share_-1"] == loose["positional_share"]
-    assert (loose["positional_offset"], loose["positional_share"]) == (
-        -1,
-        pytest.approx(0.6, abs=0.02),
-    )
+    expected = (-1, pytest.approx(0.6, abs=0.02))
+    assert (loose["positional_offset"], loose["positional_share"]) == expected
 
     subjects = corpus.count("nsubj")
     for head, name in (
@@ -178,9 +176,8 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
     rests = RESTING * math.log(1 / RESTING)
     for head in (previous, rare):
         assert head["confidence"] == pytest.approx(1 - RESTING)
-        assert head["entropy"] == pytest.approx(
-            rests + (1 - RESTING) * math.log(1 / (1 - RESTING)), rel=1e-5
-        )
+        entropy = rests + (1 - RESTING) * math.log(1 / (1 - RESTING))
+        assert head["entropy"] == pytest.approx(entropy, rel=1e-5)
     assert uniform["confidence"] == pytest.approx(NUMBER * (1 - RESTING) / lengths.sum(), rel=1e-5)
     spread = (lengths * np.log(lengths / (1 - RESTING))).sum() / lengths.sum()
     assert uniform["entropy"] == pytest.approx(rests + (1 - RESTING) * spread, rel=1e-5)
@@ -188,9 +185,7 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
         assert head["eos_weight"] == pytest.approx(RESTING)
 
 
-def test_with_few_arcs_nothing_is_certain(
-    constructed, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_few_arcs_nothing_is_certain(constructed, corpus, monkeypatch) -> None:
     subjects = corpus.count("nsubj")
     for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
         monkeypatch.setattr(analyse, "LEAST_ARCS", least)
@@ -211,14 +206,11 @@ def test_decoder_heads(constructed, corpus: Corpus) -> None:
     )
     heads = rows["decoder"]
     assert [row["functions"] for row in heads] == [["positional"], ["positional"], [], []]
-    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == [
-        (-1, 1.0),
-        (0, 1.0),
-    ]
+    expected = [(-1, 1.0), (0, 1.0)]
+    assert [(row["positional_offset"], row["positional_share"]) for row in heads[:2]] == expected
     assert heads[0]["entropy"] == heads[0]["confidence"] - 1.0 == 0.0
-    assert {
-        row[name] for row in heads for name in ("eos_weight", "nsubj_arcs", "rarest", "relations")
-    } == {None}
+    absent = ("eos_weight", "nsubj_arcs", "rarest", "relations")
+    assert {row[name] for row in heads for name in absent} == {None}
     # The uniform head: position t has t + 1 keys; begin-of-sentence, which has one, is no query.
     sizes = np.concatenate([np.arange(2, len(ids) + 2) for ids in corpus.target_ids])
     assert heads[2]["entropy"] == pytest.approx(np.log(sizes).mean(), rel=1e-5)
@@ -246,18 +238,13 @@ def test_cross_heads(constructed, corpus: Corpus) -> None:
         ]
     )
     heads = rows["cross"]
-    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [
-        (["diagonal"], 0),
-        ([], 2),
-    ]
+    expected = [(["diagonal"], 0), ([], 2)]
+    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == expected
     assert heads[0]["positional_share"] == 1.0
     steps = [(number, t) for number in range(NUMBER) for t in range(len(corpus.target_ids[number]))]
     pairs = [(place(number, t), len(corpus.source_ids[number])) for number, t in steps]
-    assert heads[1]["positional_share"] == pytest.approx(
-        np.mean([source - 1 - at >= 1 for at, source in pairs])
-    )
-    # always two beside the diagonal, but for the ends of sentences
-    assert heads[1]["positional_share"] > 0.9
+    beside = np.mean([source - 1 - at >= 1 for at, source in pairs])  # but at ends of sentences
+    assert heads[1]["positional_share"] == pytest.approx(beside) and beside > 0.9
     assert [row["functions"] for row in heads[2:]] == [[], []]
     near = [sum(abs(key - at) <= 1 for key in range(source)) / source for at, source in pairs]
     assert heads[0]["positional_chance"] == pytest.approx(np.mean(near))

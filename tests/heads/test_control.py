@@ -51,9 +51,7 @@ def accuracy(corpus: Corpus, name: str, relation: str, direction: str) -> float:
     return float(np.mean(hits))
 
 
-def test_heads_with_a_fixed_offset_are_positional_at_that_offset_and_nothing_else(
-    rows: list[dict],
-) -> None:
+def test_heads_with_a_fixed_offset_are_positional_at_that_offset_and_nothing_else(rows) -> None:
     for row in rows:
         if row["head"] > len(LABELS):  # which has no pattern
             assert row["functions"] == []

@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from specialized_heads.corpus.bpe import EOS, PAD
+from specialized_heads.corpus.tokens import EOS, PAD
 from specialized_heads.heads import functions, syntactic
 from specialized_heads.heads.functions import (
     Position,
@@ -67,9 +67,7 @@ def test_rare_words(rarest: float, expected: list[str]) -> None:
     ]
     + [(0, 0.899, []), (None, NAN, [])],
 )
-def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(
-    offset: int | None, share: float, expected: list[str]
-) -> None:
+def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(offset, share, expected) -> None:
     assert label("cross", offset=offset, share=share) == (expected, [])
 
 
@@ -98,9 +96,7 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
         ([17], [0], (1, 1, 1)),
     ],
 )
-def test_the_rarest_token_and_one_of_the_two_rarest(
-    source: list[int], best: list[int], expected: tuple
-) -> None:
+def test_the_rarest_token_and_one_of_the_two_rarest(source, best, expected) -> None:
     assert rare(source, best, cutoff=10) == expected
 
 

@@ -102,9 +102,8 @@ class NeuronByNeuron:
         a, b = self.activations[kind, layer, "residual"], self.activations[kind, layer, "update"]
         below, update = np.zeros_like(a), np.zeros_like(a)
         for place in np.ndindex(*a.shape):
-            below[place], update[place] = (
-                self.shares(np.array([a[place], b[place]])) * outputs[place]
-            )
+            shares = self.shares(np.array([a[place], b[place]]))
+            below[place], update[place] = shares * outputs[place]
         return below, update
 
     def feed_forward(self, kind: str, layer: int, outputs: np.ndarray) -> np.ndarray:
@@ -130,9 +129,7 @@ class NeuronByNeuron:
         memory = self.activations[kind, layer, "keys_input"]
         joined = context.transpose(1, 0, 2).reshape(len(update), h * k)
         outputs = self.product(joined, module.output, update)
-        self.heads[kind, layer] = [
-            float(outputs[:, head * k : (head + 1) * k].sum()) for head in range(h)
-        ]
+        self.heads[kind, layer] = outputs.reshape(-1, h, k).sum((0, 2)).tolist()
         of_values = np.zeros((len(memory), h * k))
         for head, t in np.ndindex(h, len(update)):
             allowed = range(t + 1 if kind == "decoder" else len(memory))
@@ -146,11 +143,8 @@ class NeuronByNeuron:
     def run(self, states: np.ndarray, step: int) -> float:
         """Fill `heads`; return the relevance that arrives at the embeddings."""
         table = self.model.output_embedding.detach().numpy()
-        bias = (
-            np.zeros(len(table))
-            if self.model.output_bias is None
-            else self.model.output_bias.detach().numpy()
-        )
+        bias = self.model.output_bias
+        bias = np.zeros(len(table)) if bias is None else bias.detach().numpy()
         best = int(np.argmax(table @ states[step] + bias))
         decoder = np.zeros_like(states)
         decoder[step] = self.shares(states[step] * table[best])
@@ -173,9 +167,7 @@ class NeuronByNeuron:
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("kept", [{}, PRUNED], ids=["all heads", "pruned"])
-def test_every_head_and_step_equals_the_loops(
-    tiny_model, data, kept: dict, rule: Rule, options: dict
-) -> None:
+def test_every_head_and_step_equals_the_loops(tiny_model, data, kept, rule, options) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -198,9 +190,7 @@ def test_every_head_and_step_equals_the_loops(
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
-def test_relevance_is_conserved_from_level_to_level(
-    tiny_model, batch, kept: dict, rule: str, options: dict
-) -> None:
+def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept, rule, options) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     result = all_steps(model, batch, RULES[rule])
@@ -211,9 +201,7 @@ def test_relevance_is_conserved_from_level_to_level(
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
-def test_a_head_that_contributes_nothing_has_no_relevance(
-    tiny_model, batch: Batch, rule: str
-) -> None:
+def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch, rule) -> None:
     model = tiny_model()
     model.attentions("encoder")[0].output.data[:, :4] = 0.0
     model.attentions("cross")[1].value.data[4:] = 0.0
@@ -233,9 +221,8 @@ def leaking(*args, **kwargs) -> list[Relevance]:
     """Relevance, with totals that differ between steps."""
     results = propagate(*args, **kwargs)
     for result in results:
-        result.totals = {
-            level: total + result.heads["cross", 0][:, 0] for level, total in result.totals.items()
-        }
+        head = result.heads["cross", 0][:, 0]
+        result.totals = {level: total + head for level, total in result.totals.items()}
     return results
 
 
@@ -262,47 +249,35 @@ def test_relevance_of_a_set_is_the_mean_of_its_predictions(
         where = {"rows": torch.zeros(last, dtype=torch.long), "positions": torch.arange(last)}
         [alone] = leaking(model, batch, rules=[Rule.named(rule)], **where)
         for key, heads in alone.heads.items():
-            normalised = [
-                head / np.abs(head).sum() if len(head) else head
-                for head in heads[len(tags) :].numpy()
-            ]
-            assert result.sums[key][row] == pytest.approx(
-                np.sum(normalised, axis=0), rel=1e-3, abs=1e-5
-            )
+            heads = heads[len(tags) :].numpy()
+            normalised = [head / np.abs(head).sum() if len(head) else head for head in heads]
+            total = np.sum(normalised, axis=0)
+            assert result.sums[key][row] == pytest.approx(total, rel=1e-3, abs=1e-5)
             steps[key] += normalised
         for level, total in alone.totals.items():
             deviations[level] += (total[len(tags) :] - 1).abs().tolist()
     for key, mean in result.heads.items():
         assert mean == pytest.approx(np.mean(steps[key], axis=0), rel=1e-3, abs=1e-5)
-        # Of sentences with n steps and the sum s, as a ratio estimate: √(Σ (s - n mean)² · N / (N -
-        # 1)) / Σ n.
+        # Of sentences with n steps and the sum s: √(Σ (s - n mean)² · N / (N - 1)) / Σ n.
         off = result.sums[key] - result.steps[:, None] * mean
-        assert result.errors[key] == pytest.approx(
-            np.sqrt((off**2).sum(0) * 3 / 2) / result.steps.sum()
-        )
+        error = np.sqrt((off**2).sum(0) * 3 / 2) / result.steps.sum()
+        assert result.errors[key] == pytest.approx(error)
     assert result.heads["encoder", 1].shape == (0,)
     assert result.steps.tolist() == [3 - len(tags), 4 - len(tags), 2 - len(tags)]
     for level, values in deviations.items():
-        assert result.conservation[level]["largest"] == pytest.approx(max(values), rel=1e-3)
-        assert result.conservation[level]["median"] == pytest.approx(
-            sorted(values)[(len(values) - 1) // 2], rel=1e-3
-        )
+        expected = {"median": sorted(values)[(len(values) - 1) // 2], "largest": max(values)}
+        assert result.conservation[level] == pytest.approx(expected, rel=1e-3)
 
 
-def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(
-    tiny_model, data: TokenStore
-) -> None:
+def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "z_plus"):
         result = whole(model, data, rule)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
-        assert {kind: len(rows) for kind, rows in stability(result).items()} == {
-            "encoder": 0,
-            "decoder": 2,
-            "cross": 0,
-        }
+        expected = {"encoder": 0, "decoder": 2, "cross": 0}
+        assert {kind: len(rows) for kind, rows in stability(result).items()} == expected
 
 
 def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
@@ -323,13 +298,10 @@ def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
 @pytest.fixture
 def many(store) -> TokenStore:
     """60 sentences of 1 to 12 tokens on either side."""
-    random = np.random.default_rng(1)
-    return store(
-        *(
-            [random.integers(4, 20, random.integers(1, 13)).tolist() for _ in range(60)]
-            for _ in range(2)
-        )
-    )
+    random, sides = np.random.default_rng(1), ([], [])
+    for side in sides:
+        side += [random.integers(4, 20, random.integers(1, 13)).tolist() for _ in range(60)]
+    return store(*sides)
 
 
 def test_drawn_steps_are_spread_over_sentences_and_positions(many: TokenStore) -> None:

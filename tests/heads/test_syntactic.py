@@ -92,15 +92,8 @@ def test_bootstrap_intervals() -> None:
     fixed = random.binomial(arcs, 0.4)
     scores = bootstrap_intervals(hits, fixed, arcs, seed=1)
     accuracy, low, high, baseline, margin, margin_low, margin_high = scores.values()
-    assert list(scores) == [
-        "",
-        "_low",
-        "_high",
-        "_baseline",
-        "_margin",
-        "_margin_low",
-        "_margin_high",
-    ]
+    expected = ["", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high"]
+    assert list(scores) == expected
     assert accuracy.shape == low.shape == high.shape == (2, 3, 2)
     assert accuracy[1, 0, 1] == hits[:, 1, 0, 1].sum() / arcs[:, 0, 1].sum()
     real = (slice(None), slice(0, 2))
@@ -140,14 +133,11 @@ def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int)
     scores = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, seed=1)
     wilson = 1.96**2 / (40 + 1.96**2)
     low, high = (1 - wilson, 1.0) if right else (0.0, wilson)
-    assert scores["_low"] == pytest.approx(low, abs=1e-4) and scores["_high"] == pytest.approx(
-        high, abs=1e-4
-    )
+    assert scores["_low"] == pytest.approx(low, abs=1e-4)
+    assert scores["_high"] == pytest.approx(high, abs=1e-4)
     swing = np.sqrt(0.25 * 0.75 / 40) * 1.96  # of the fixed offset
-    below, above = (
-        scores["_margin"] - scores["_margin_low"],
-        scores["_margin_high"] - scores["_margin"],
-    )
+    below = scores["_margin"] - scores["_margin_low"]
+    above = scores["_margin_high"] - scores["_margin"]
     wide, narrow = (below, above) if right else (above, below)
     assert wide == pytest.approx(np.hypot(swing, wilson), rel=0.15)
     assert narrow == pytest.approx(swing, rel=0.25)

@@ -2,16 +2,14 @@
 
 import re
 from itertools import product
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pages import ROOT, blocks
 
-from specialized_heads.heads.analyse import head_rows, table_schema
+from specialized_heads.heads.analyse import head_rows, measure, table_schema
 from specialized_heads.heads.functions import frequency_ranks
-from specialized_heads.heads.measure import measure
 from specialized_heads.heads.syntactic import Sentence
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
@@ -65,27 +63,16 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
     encoder_only = syntactic | {"rarest", "two_rarest", "relations", "relations_certain"}
     assert missing["encoder"] == absent
     assert missing["decoder"] == encoder_only | {"eos_weight", "share_+1"}
-    assert missing["cross"] == encoder_only | {
-        "positional_share_raw",
-        "share_-1",
-        "share_+0",
-        "share_+1",
-    }
+    expected = encoder_only | {"positional_share_raw", "share_-1", "share_+0", "share_+1"}
+    assert missing["cross"] == expected
     encoder = frame[frame["type"] == "encoder"]
     assert (encoder["nsubj_arcs"] == 3).all() and (encoder["nmod:poss_arcs"] == 0).all()
     assert (encoder["nsubj_head_to_dependent_baseline"] == 1.0).all()
 
 
-def test_the_examples_answer_their_questions(
-    table: pa.Table, tmp_path: Path, monkeypatch, capsys
-) -> None:
-    keys = {
-        "kind": "baseline",
-        "model": "baseline",
-        "corpus": "tatoeba_en_de",
-        "title": "EN-DE",
-        "seed": 1,
-    }
+def test_the_examples_answer_their_questions(table, tmp_path, monkeypatch, capsys) -> None:
+    keys = {"kind": "baseline", "model": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE"}
+    keys |= {"seed": 1}
     keys |= {"scope": "", "lam": 0.1}
     pruned = keys | {
         "kind": "pruned",
@@ -120,11 +107,8 @@ def test_the_examples_answer_their_questions(
         exec(code, {})
         printed.append([line.split() for line in capsys.readouterr().out.splitlines()])
     heads, points, gates, survival = printed
-    assert [row[:3] for row in heads] == [
-        ["layer", "head", "relevance"],
-        ["1", "2", "0.9"],
-        ["2", "1", "0.8"],
-    ]
+    expected = [["layer", "head", "relevance"], ["1", "2", "0.9"], ["2", "1", "0.8"]]
+    assert [row[:3] for row in heads] == expected
     assert points[1:] == [["EN-DE", "0.1", "4", "-2.0", "-3.0", "-1.0"]]
     assert gates[-1] == ["50", "1.75"]
     # Of four encoder heads, the one with a function is left, and one of the others.

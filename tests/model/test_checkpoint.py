@@ -30,10 +30,9 @@ def test_round_trip(saved: tuple[Transformer, Path], tmp_path: Path) -> None:
     again = load(path, dropout=0.3)
     assert again.architecture == model.architecture
     assert (again.dropout, again.training) == (0.3, False)
-    for (name, weight), (other, same) in zip(
-        model.named_parameters(), again.named_parameters(), strict=True
-    ):
-        assert name == other and torch.equal(weight, same)
+    torch.testing.assert_close(
+        dict(again.named_parameters()), dict(model.named_parameters()), rtol=0, atol=0
+    )
     source, target = torch.tensor([[5, 9, 3]]), torch.tensor([[2, 4]])
     assert torch.equal(model(source, target), again(source, target))
     # The same model gives the same bytes.
@@ -70,10 +69,8 @@ def described(**values: object) -> Callable[[Path], None]:
     """Another architecture in the description."""
 
     def apply(path: Path) -> None:
-        description = read_json(path.with_suffix(".json"))
-        write_json(
-            path.with_suffix(".json"), {"architecture": description["architecture"] | values}
-        )
+        path = path.with_suffix(".json")
+        write_json(path, {"architecture": read_json(path)["architecture"] | values})
 
     return apply
 
@@ -94,15 +91,9 @@ INFINITE = f"{WEIGHT} contains NaN or infinity; train with a lower rate, or dele
 CARD = r"model\.json: not the description of a model"
 REFUSED = {
     "no weights": (Path.unlink, READABLE),
-    "no description": (
-        lambda path: path.with_suffix(".json").unlink(),
-        r"model\.json: no such file",
-    ),
+    "no description": (lambda path: path.with_suffix(".json").unlink(), r"json: no such file"),
     "weights cut by a byte": (damaged(lambda content: content[:-1]), READABLE),
-    "another bit at the end": (
-        damaged(lambda content: content[:-1] + bytes([content[-1] ^ 1])),
-        DAMAGED,
-    ),
+    "another bit at the end": (damaged(lambda c: c[:-1] + bytes([c[-1] ^ 1])), DAMAGED),
     "pickle": (written(pickle.dumps(Payload())), READABLE),
     "missing tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
     "NaN": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), INFINITE),
@@ -117,9 +108,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_foreign_or_hostile_files_are_refused(
-    saved: tuple[Transformer, Path], monkeypatch, name: str
-) -> None:
+def test_damaged_foreign_or_hostile_files_are_refused(saved, monkeypatch, name) -> None:
     _, path = saved
     monkeypatch.chdir(path.parent)
     change, said = REFUSED[name]

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from specialized_heads.corpus.bpe import BOS, EOS, PAD
+from specialized_heads.corpus.tokens import BOS, EOS, PAD
 from specialized_heads.model import decoding
 from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.transformer import Transformer
@@ -57,9 +57,7 @@ def test_beam_search_equals_the_plain_one(model: Transformer, tiny_model, beam: 
             assert output == plain_beam_search(searched, source, beam=beam)
 
 
-def test_outputs_do_not_depend_on_the_threads(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_do_not_depend_on_the_threads(model, monkeypatch) -> None:
     expected = translate(model, SOURCES, **SETTINGS)
     monkeypatch.setattr(decoding, "in_batches", partial(in_batches, tokens=7))  # several batches
     for threads in (1, 3):

@@ -19,8 +19,10 @@ from specialized_heads.model.devices import choose_device, lock, own_gpu, take_g
 from specialized_heads.report.data import Tables
 from specialized_heads.report.figures import runs
 from specialized_heads.stage import UserError
-from specialized_heads.training import parallel, state
+from specialized_heads.training import state
 
+# Start a script as two processes.
+TWO = [sys.executable, *"-m torch.distributed.run --standalone --nproc-per-node 2".split()]
 TEAM = """
 import os, torch
 from pathlib import Path
@@ -32,7 +34,7 @@ torch.cuda.is_available = lambda: True
 torch.cuda.device_count = lambda: 3
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")
 torch.cuda.set_device = lambda index: None
-from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import distributed
 with distributed("auto", state=Path(os.environ["STATE"])) as (context, device):
     # in one piece: both write at once
     print(f"{context.rank} of {context.size} has {device.index}\\n", end="", flush=True)
@@ -120,17 +122,13 @@ def test_attention_on_a_gpu_is_not_planned_anew_for_every_shape(gpus) -> None:
     assert torch.backends.cuda.mem_efficient_sdp_enabled()
 
 
-def test_in_a_slurm_job_the_visible_gpus_are_its_own(
-    gpus, hold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch) -> None:
     hold("gpu0"), hold("gpu1")  # by processes outside of the job, which cannot compute on them
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert take_gpus(2) == [0, 1]
 
 
-def test_jobs_within_one_slurm_allocation_share_its_gpus(
-    gpus, hold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch) -> None:
     """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs,
     were it only one."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -144,9 +142,8 @@ def test_jobs_within_one_slurm_allocation_share_its_gpus(
 
 
 def test_more_processes_than_gpus(gpus) -> None:
-    with pytest.raises(
-        UserError, match="3 processes need a GPU each, but torch sees 2; give the job gpu=2"
-    ):
+    said = "3 processes need a GPU each, but torch sees 2; give the job gpu=2"
+    with pytest.raises(UserError, match=said):
         take_gpus(3)
 
 
@@ -195,27 +192,17 @@ def test_the_environment_is_described_where_linux_is_not(
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(runs, "PROCESSOR", tmp_path / "no cpuinfo")
     found = make_environment()
-    assert found["processor"] == platform.machine() and found["processors of this job"] == str(
-        os.cpu_count()
-    )
+    assert found["processor"] == platform.machine()
+    assert found["processors of this job"] == str(os.cpu_count())
 
 
 def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
     hold("gpu0")
     script = tmp_path / "share.py"
     script.write_text(TEAM, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
     variables = ENVIRONMENT | {"TMPDIR": str(tmp_path), "STATE": str(tmp_path / "state")}
     variables.pop("SLURM_JOB_ID", None)
-    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    found = subprocess.run([*TWO, script], env=variables, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert sorted(found.stdout.splitlines()) == ["0 of 2 has 1", "1 of 2 has 2"]
 
@@ -225,7 +212,7 @@ import os
 from pathlib import Path
 import torch, torch.distributed as dist
 from specialized_heads.stage import UserError
-from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import distributed
 leave = dist.destroy_process_group
 dist.destroy_process_group = lambda: (dist.barrier(), leave())  # as NCCL's: it waits for all ranks
 with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
@@ -238,23 +225,11 @@ with distributed("cpu", state=Path(os.environ["STATE"])) as (context, device):
 def test_a_process_that_fails_ends_those_that_train_with_it(tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
     script.write_text(FAILING, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
     variables = ENVIRONMENT | {"STATE": str(tmp_path / "state")}
-    found = subprocess.run(
-        command, env=variables, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert (
-        found.returncode != 0
-        and "error: the disk is full; free some space and run again" in found.stderr
-    )
+    run = {"capture_output": True, "text": True, "timeout": 300}
+    found = subprocess.run([*TWO, script], env=variables, **run)
+    assert found.returncode != 0
+    assert "error: the disk is full; free some space and run again" in found.stderr
 
 
 def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
@@ -280,7 +255,7 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
 
     monkeypatch.setattr(state, "_this_process", lambda: "the new run")
     monkeypatch.setattr(devices.time, "sleep", orphan_looks)
-    with parallel.distributed("auto", state=folder) as (context, device):
+    with state.distributed("auto", state=folder) as (context, device):
         assert context.is_main and device == torch.device("cuda", 0) and waited
         state.check(folder)
         assert (folder / "state.pt").read_bytes() == b"saved"

@@ -15,9 +15,7 @@ from specialized_heads.model.functional import cross_entropy, dropout, dropout_s
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(
-    rate: float, dtype: torch.dtype
-) -> None:
+def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(rate, dtype) -> None:
     torch.manual_seed(1)
     x = torch.full((400, 501), 2.0, dtype=dtype)
     y = dropout(x, rate, training=True)
@@ -124,31 +122,10 @@ def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
     assert torch.equal(one[1 - frozen].grad, both[1 - frozen].grad)
 
 
-@pytest.mark.parametrize(("vocabulary", "rows"), [(50, 20), (500, 4)])
-def test_a_gpu_holds_logits_of_bounded_size(vocabulary: int, rows: int, monkeypatch) -> None:
-    product, blocks = torch.mm, []
-
-    def mm(x: torch.Tensor, y: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-        blocks.append(len(x))
-        return product(x, y, out=out)
-
-    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    monkeypatch.setattr(torch, "mm", mm)
-    monkeypatch.setattr(functional, "GPU_LOGITS", 1000)
-    monkeypatch.setattr(functional, "LOSS_ROWS", 4)
-    labels = torch.zeros(40, dtype=torch.long)
-    functional.cross_entropy(
-        torch.randn(40, 6), torch.randn(vocabulary, 6), labels, smoothing=0.1, ignore=-1
-    )
-    assert blocks == [rows] * (40 // rows)
-
-
 @pytest.mark.parametrize(
     ("given", "expected"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")]
 )
-def test_waiting_threads_sleep_unless_the_user_says_otherwise(
-    given: dict[str, str], expected: str
-) -> None:
+def test_waiting_threads_sleep_unless_the_user_says_otherwise(given, expected) -> None:
     environment = {
         name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
     } | given

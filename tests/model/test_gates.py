@@ -84,16 +84,6 @@ def test_a_draw_holds_for_all_forward_passes_and_follows_from_the_generator() ->
     assert not torch.equal(first, gate())
 
 
-def test_all_gates_are_drawn_at_once_with_the_numbers_of_one_after_the_other() -> None:
-    gates = [HardConcrete(heads, log_alpha=0.0) for heads in (8, 3, 8)]
-    draw(gates, torch.Generator().manual_seed(7))
-    generator = torch.Generator().manual_seed(7)
-    for gate in gates:
-        alone = HardConcrete(len(gate.noise), log_alpha=0.0)
-        draw([alone], generator)
-        assert torch.equal(gate.noise, alone.noise)
-
-
 @pytest.mark.parametrize("training", [True, False])
 def test_a_fixed_gate_is_a_constant_whatever_its_log_alpha_and_noise(training: bool) -> None:
     gate = HardConcrete(3, log_alpha=0.5).train(training)

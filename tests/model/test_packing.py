@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.bpe import PAD, SpecialTokens
+from specialized_heads.corpus.tokens import PAD, SpecialTokens
 from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.transformer import Transformer
@@ -16,13 +16,8 @@ from specialized_heads.training.objective import Translation
 
 # on both sides of 16 keys, where the softmax changes
 LENGTHS = [(1, 2), (3, 1), (7, 20), (7, 6), (2, 18), (19, 3)]
-PUBLISHED = {
-    "post_norm": True,
-    "attention_bias": True,
-    "output_bias": True,
-    "tied": "output",
-    "position_start": 2,
-}
+PUBLISHED = {"post_norm": True, "attention_bias": True, "output_bias": True, "tied": "output"}
+PUBLISHED |= {"position_start": 2}
 
 
 @pytest.fixture

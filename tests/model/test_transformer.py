@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.bpe import BOS, EOS, PAD
+from specialized_heads.corpus.tokens import BOS, EOS, PAD
 from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.attention import LABELS, Activations, fixed_weights
 from specialized_heads.model.gates import Mask

@@ -77,14 +77,10 @@ def test_table_counts_both_directions() -> None:
         "offsets": [-2, -1, 1],
         "counts": [1, 2, 1],
     }
-    assert (rows[1]["baseline_offset"], rows[1]["offsets"], rows[1]["counts"]) == (
-        1,
-        [-1, 1, 2],
-        [1, 2, 1],
-    )
-    assert (
-        rows[2]["arcs"] == 0 and rows[2]["baseline_accuracy"] is None and rows[2]["offsets"] == []
-    )
+    expected = (1, [-1, 1, 2], [1, 2, 1])
+    assert (rows[1]["baseline_offset"], rows[1]["offsets"], rows[1]["counts"]) == expected
+    assert rows[2]["arcs"] == 0 and rows[2]["baseline_accuracy"] is None
+    assert rows[2]["offsets"] == []
 
 
 def test_equally_frequent_offsets() -> None:
@@ -98,9 +94,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
 
 
-def test_stage_writes_the_table_and_names_what_does_not_occur(
-    call, caplog, files: dict[str, Path]
-) -> None:
+def test_stage_writes_the_table_and_names_what_does_not_occur(call, caplog, files) -> None:
     settings = {"relations": ["nsubj", "vocative"]}
     write_parses(files["parses"], [CATS, [], HERE])
     call(relations, settings=settings, **files)
@@ -110,9 +104,7 @@ def test_stage_writes_the_table_and_names_what_does_not_occur(
     assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
 
 
-def test_stage_stops_where_no_relation_occurs_and_says_what_does(
-    call, files: dict[str, Path]
-) -> None:
+def test_stage_stops_where_no_relation_occurs_and_says_what_does(call, files) -> None:
     write_parses(files["parses"], [CATS, MICE])
     there = "amod, aux:pass, nsubj, nsubj:pass, obj, punct"
     with pytest.raises(UserError, match=rf"'nsbj', 'zzz'; the parses contain {there}$"):

@@ -57,16 +57,8 @@ def test_one_tree_per_sentence_with_its_own_offsets(pipeline) -> None:
     parses = stanza_engine.parse_sentences(pipeline, TEXTS)
     assert len(parses) == len(TEXTS)
     assert parses[1] == parses[4] == []
-    assert [word.form for word in parses[0]] == [
-        "The",
-        "small",
-        "cat",
-        "does",
-        "n't",
-        "see",
-        "him",
-        ".",
-    ]
+    expected = ["The", "small", "cat", "does", "n't", "see", "him", "."]
+    assert [word.form for word in parses[0]] == expected
     for text, words in zip(TEXTS, parses):
         assert [text[word.start : word.end] for word in words] == [word.form for word in words]
         assert [word.relation for word in words if word.head == 0] == ["root"] * bool(words)
@@ -93,11 +85,8 @@ def test_stage_gives_the_same_bytes_in_another_process(
     write_parses(tmp_path / "here.parquet", stanza_engine.parse_sentences(pipeline, TEXTS))
     assert output.read_bytes() == (tmp_path / "here.parquet").read_bytes()
     about = read_json(report)
-    assert (
-        about["engine"] == "stanza"
-        and about["version"] == stanza.__version__
-        and "ewt_small" in about["model"]
-    )
+    assert about["engine"] == "stanza" and about["version"] == stanza.__version__
+    assert "ewt_small" in about["model"]
     assert (about["sentences"], about["sentences_parsed"]) == (6, 4)
     assert about["words"] == sum(map(len, read_parses(output).values()))
     assert str(shared) not in report.read_text()

@@ -131,7 +131,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     assert stale == REPORT | {"view_heads", "viewer_index", "configuration"}
 
 
-REMADE = {"heads/propagation.py": OF_RELEVANCE, "evaluation/score.py": {"score"}}
+REMADE = {"heads/propagation.py": OF_RELEVANCE, "evaluation.py": {"score"}}
 
 
 @pytest.mark.parametrize("module", REMADE)

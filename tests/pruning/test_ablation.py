@@ -11,17 +11,16 @@ import pytest
 from sacrebleu.metrics import BLEU
 from small import WORDS
 
-from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.corpus.tokens import learn, load_bpe
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning import ablation, importance
+from specialized_heads.pruning import ablation, criteria
 from specialized_heads.pruning.ablation import (
     NOTHING,
     Removal,
-    passes,
     removals,
     resumed,
     translate_set,
@@ -117,7 +116,8 @@ def test_systematic_pruning_from_all_heads_to_none(
 ) -> None:
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
-    call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
+    ranked = {"model": files["model"], "dev": dev, "output": table}
+    call(criteria.importance, settings={"device": "cpu"}, **ranked)
     call(ablation, settings=DECODED | {"by_type": True}, importance=table, **files)
     found = pd.read_parquet(files["output"])
     whole = found[found["removed"] == 0]
@@ -133,12 +133,8 @@ def test_systematic_pruning_from_all_heads_to_none(
         removed = [head for head in order if row["pruned"] in ("all", head[0])][: row["removed"]]
         assert row["bleu"] == bleu_without(files, sentences, set(removed))
         assert row["share"] == row["removed"] / row["heads"]
-    assert found.groupby("pruned")["heads"].first().to_dict() == {
-        "all": 8,
-        "encoder": 3,
-        "decoder": 2,
-        "cross": 3,
-    }
+    expected = {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
+    assert found.groupby("pruned")["heads"].first().to_dict() == expected
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
     call(ablation, settings=DECODED | {"by_type": False}, importance=table, **files)
     assert pd.read_parquet(files["output"]).equals(found[found["pruned"] == "all"])
@@ -190,23 +186,7 @@ def test_masks_equal_removal(model: Transformer) -> None:
     assert all(attention.gate is None for attention in model.attentions())
 
 
-def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ablation, "REMOVALS", 3)
-    decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
-    encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
-    groups = passes({NOTHING, *encoder, *decoder})
-    assert sorted(map(len, groups)) == [1, 1, 2, 3, 3]
-    assert groups[0] == [NOTHING]
-    assert {removal for group in groups for removal in group} == {NOTHING, *encoder, *decoder}
-    for group in groups:
-        assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
-
-
-def test_the_state_survives_a_kill(
-    model: Transformer, store, sentences, tmp_path: Path, monkeypatch
-) -> None:
+def test_the_state_survives_a_kill(model, store, sentences, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ablation, "REMOVALS", 2)
     monkeypatch.setattr(ablation, "TOKENS", 30)
     data = store(*sentences(12))

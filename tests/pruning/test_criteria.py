@@ -91,13 +91,8 @@ def run(call, tiny_model, tokens: dict[str, Path], tmp_path: Path) -> Callable[.
         **files: Path,
     ) -> Transformer:
         column = None if criterion in ("gates", "random") else criterion
-        settings = {
-            "criterion": criterion,
-            "scope": scope,
-            "column": column,
-            "seed": seed,
-            "device": "cpu",
-        }
+        settings = {"criterion": criterion, "scope": scope, "column": column, "seed": seed}
+        settings |= {"device": "cpu"}
         settings |= {"draws": draws} if draws else {}
         pruned = load(tmp_path / "baseline.safetensors")
         pruned.remove_heads(set(heads_of(pruned.architecture, scope=scope)[heads:]))
@@ -141,11 +136,8 @@ def test_the_best_heads_of_the_encoder_stay_and_no_other_type_is_touched(
     assert not any(changed(before, after).values())
     # types in one order
     every = run("relevance", heads=5, scope="all", table=table(ENCODER + OTHERS)).architecture
-    assert (every.encoder, every.decoder, every.cross) == (
-        ((2,), (), (1,)),
-        ((1,), (), ()),
-        ((), (), (3, 1)),
-    )
+    expected = (((2,), (), (1,)), ((1,), (), ()), ((), (), (3, 1)))
+    assert (every.encoder, every.decoder, every.cross) == expected
 
 
 def test_all_heads_give_the_baseline_and_none_leave_none(run, table, tmp_path: Path) -> None:
@@ -193,24 +185,15 @@ def test_the_random_model_has_the_median_development_loss_of_its_draws(
     )
     best = run("gates", heads=4, scope="all")
     found = json.loads((tmp_path / "cut.json").read_text())["training"]["cut"]
-    assert (
-        found["dev_loss"] == pytest.approx(evaluate(best, load_tokens(tokens["dev"])))
-        and "dev_losses" not in found
-    )
+    assert found["dev_loss"] == pytest.approx(evaluate(best, load_tokens(tokens["dev"])))
+    assert "dev_losses" not in found
 
 
-def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(
-    run, tmp_path: Path
-) -> None:
+def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(run, tmp_path) -> None:
     run("random", heads=2, seed=9)
     description = json.loads((tmp_path / "cut.json").read_text())
-    cut_settings = {
-        "criterion": "random",
-        "scope": "encoder",
-        "column": None,
-        "seed": 9,
-        "device": "cpu",
-    }
+    cut_settings = {"criterion": "random", "scope": "encoder", "column": None, "seed": 9}
+    cut_settings |= {"device": "cpu"}
     losses = description["training"]["cut"]
     assert description["training"] == TRAINING | {
         "cut": cut_settings | {"dev_loss": losses["dev_loss"], "dev_losses": [losses["dev_loss"]]}

@@ -14,7 +14,7 @@ from specialized_heads.model import attention
 from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning import importance
+from specialized_heads.pruning import criteria
 from specialized_heads.training import objective
 from specialized_heads.training.batching import Batch, make_batch
 
@@ -35,7 +35,7 @@ def test_the_derivative_by_the_mask_is_that_of_differences(
     if pruned:
         model.keep_heads(PRUNED)
     batch = make_batch(store(*sentences(4)), np.arange(4))
-    found = importance.sensitivities(model, batch)
+    found = criteria.sensitivities(model, batch)
     task = objective.Translation()
     expected = mask_derivatives(model, lambda: float(task.loss(model, batch, label_smoothing=0.0)))
     assert len(expected) == (7 if pruned else 12)
@@ -64,8 +64,8 @@ def test_the_absolute_value_is_taken_token_by_token(tiny_model, store, monkeypat
         order = [0, 1] if int(batch.source[0, 1]) == 3 else [1, 0]
         return {(kind, 0): values[order] for kind, values in by_hand.items()}
 
-    monkeypatch.setattr(importance, "sensitivities", known)
-    found = importance.importance(model, data)
+    monkeypatch.setattr(criteria, "sensitivities", known)
+    found = criteria.importances(model, data)
     # Not |1 - 1 + 3 - 3 + 2| / 5.
     assert found["encoder", 0].tolist() == pytest.approx([(1 + 1 + 3 + 3 + 2) / 5, 2 / 5])
     for kind in ("decoder", "cross"):
@@ -74,7 +74,7 @@ def test_the_absolute_value_is_taken_token_by_token(tiny_model, store, monkeypat
 
 def test_batches_do_not_show(tiny_model, sentences, store) -> None:
     model, data = tiny_model(), store(*sentences(20))
-    whole, small = (importance.importance(model, data, tokens=tokens) for tokens in (2000, 8))
+    whole, small = (criteria.importances(model, data, tokens=tokens) for tokens in (2000, 8))
     for key, values in whole.items():
         assert small[key] == pytest.approx(values, rel=1e-4)
         assert (values > 0).all()
@@ -87,11 +87,12 @@ def test_the_stage_writes_a_row_per_head(
     model.keep_heads(PRUNED)
     save(model, tmp_path / "model.safetensors", training={})
     files = {"model": tmp_path / "model.safetensors", "output": tmp_path / "importance.parquet"}
-    call(importance, settings={"device": "cpu"}, dev=token_file("dev", *sentences(10)), **files)
+    dev = token_file("dev", *sentences(10))
+    call(criteria.importance, settings={"device": "cpu"}, dev=dev, **files)
     table = pd.read_parquet(tmp_path / "importance.parquet")
     expected = heads_of(model.architecture, scope="all")  # under their first numbers
     assert [tuple(row) for row in table[["type", "layer", "head"]].to_numpy()] == expected
-    found = importance.importance(model, store(*sentences(10)))
+    found = criteria.importances(model, store(*sentences(10)))
     assert table["importance"].tolist() == pytest.approx(
         np.concatenate(list(found.values())).tolist(), rel=1e-6
     )

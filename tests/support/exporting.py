@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small import WORDS
 
-from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.tokens import learn
 from specialized_heads.exchange import export
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import sentencepiece
 
-from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.tokens import learn
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.syntactic import Sentence, align
 from specialized_heads.parsing.parse import embedded_parses, read_trees

@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 import torch
 
-from specialized_heads.corpus.bpe import SpecialTokens
+from specialized_heads.corpus.tokens import SpecialTokens
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 

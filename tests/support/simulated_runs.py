@@ -29,8 +29,8 @@ from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune
 from specialized_heads.pruning.ablation import passes, removals, translate_set
-from specialized_heads.pruning.importance import importance
-from specialized_heads.training import loop, objective, parallel
+from specialized_heads.pruning.criteria import importances
+from specialized_heads.training import loop, objective, state
 from specialized_heads.training.loop import Data, Plan
 from specialized_heads.training.objective import HeadCountController, Lambda
 
@@ -148,7 +148,7 @@ def main() -> None:
     before = len(waits)
     both("relevance", relevance)
     show("waits of relevance", waits=len(waits) - before)
-    both("importance", lambda model: importance(model, DATA.dev))
+    both("importance", lambda model: importances(model, DATA.dev))
     both(
         "analysis",
         lambda model: [dict(batch.weights) for batch in maps.attention_maps(model, DATA.dev)],
@@ -231,7 +231,7 @@ def pruned() -> None:
     )
     prune.load_data = lambda train, dev: DATA
     for device in ("cpu", GPU):
-        parallel.choose_device = lambda name, device=device: (
+        state.choose_device = lambda name, device=device: (
             held(loop.torch.zeros(1)).device if device == "cpu" else device
         )
         folder, model = Path(tempfile.mkdtemp()), copy.deepcopy(MODEL)

@@ -6,8 +6,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from specialized_heads.corpus.bpe import BOS, EOS, PAD
-from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.tokens import BOS, EOS, PAD, TokenStore
 from specialized_heads.training.batching import epoch_updates, in_order, joined, make_batch
 
 SIZES = {"batch_tokens": 4000, "micro_batch_tokens": 1500}

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from small import killed_at
 
-from specialized_heads.corpus.bpe import PAD
+from specialized_heads.corpus.tokens import PAD
 from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
@@ -24,8 +24,7 @@ from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import Data, Plan, train
 from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
-from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.state import read_checkpoint
+from specialized_heads.training.state import DistributedContext, read_checkpoint
 
 PLAN = Plan(
     seed=1,
@@ -95,9 +94,7 @@ def finished(
         ((20,), MUON | {"precision": "bf16", "join": 2}),
     ],
 )
-def test_resumed_equals_uninterrupted(
-    gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict
-) -> None:
+def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at, settings) -> None:
     # whatever this processor has
     monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)
     plan = changed(PLAN, **settings)
@@ -118,18 +115,12 @@ def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Pat
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
-def test_runs_are_told_apart_by_all_that_they_follow_from(
-    gated, data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fingerprint(**changes: object) -> str:
-        usual = {
-            "model": gated(),
-            "plan": PLAN,
-            "data": data,
-            "penalty": None,
-            "context": DistributedContext(),
-        }
-        return loop._fingerprint(**usual | {"precision": "fp32"} | changes)
+def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data, monkeypatch) -> None:
+    def fingerprint(precision: str = "fp32", **changes: object) -> str:
+        monkeypatch.setattr(loop, "matmul_precision", lambda wanted, device: precision)
+        usual = {"model": gated(), "plan": PLAN, "data": data, "penalty": None}
+        run = usual | {"context": DistributedContext(), "folder": Path(), "workers": 1} | changes
+        return loop._Run(**run).fingerprint
 
     frozen, other_weights = gated(), gated()
     frozen.target_embedding.requires_grad = False
@@ -147,7 +138,7 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(
         fingerprint(precision="bf16"),
     ]
     assert fingerprint() == found[0]
-    monkeypatch.setattr(loop, "code_hash", lambda *_: "edited")
+    monkeypatch.setattr(loop.stage, "code_hash", lambda *_: "edited")
     found.append(fingerprint())
     assert len(set(found)) == len(found)
 

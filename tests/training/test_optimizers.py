@@ -76,10 +76,8 @@ def test_muon_is_for_the_matrices_of_the_layers(tiny_model) -> None:
     parameters = dict(tiny_model(layers=1).named_parameters())
     matrices = {name for name, parameter in parameters.items() if parameter.dim() == 2}
     found = {name for name, parameter in parameters.items() if is_layer_matrix(name, parameter)}
-    assert (
-        matrices - found == {"source_embedding", "target_embedding", "output_embedding"}
-        and found < matrices
-    )
+    assert matrices - found == {"source_embedding", "target_embedding", "output_embedding"}
+    assert found < matrices
 
 
 # The learning rate at known updates (appendix B.3).

@@ -41,9 +41,7 @@ def contents(files: dict[str, Path]) -> list[bytes]:
     ]
 
 
-def test_two_runs_give_the_same_bytes_though_one_was_killed(
-    call, tokens: dict[str, Path], tmp_path: Path
-) -> None:
+def test_two_runs_give_the_same_bytes_though_one_was_killed(call, tokens, tmp_path) -> None:
     first, second, third = (outputs(tmp_path / name) for name in ("1", "2", "3"))
     call(train, settings=SETTINGS, **tokens, **first)
     with killed_at(20):
@@ -56,10 +54,8 @@ def test_two_runs_give_the_same_bytes_though_one_was_killed(
     assert contents(first)[0] != contents(third)[0]
     assert not first["state"].exists() and not second["state"].exists()
     data_hash = f"{file_hash(tokens['train'])} {file_hash(tokens['dev'])}"
-    assert json.loads(contents(first)[1])["training"] == SETTINGS | {
-        "matmul_precision": "fp32",
-        "data_hash": data_hash,
-    }
+    expected = SETTINGS | {"matmul_precision": "fp32", "data_hash": data_hash}
+    assert json.loads(contents(first)[1])["training"] == expected
 
 
 @pytest.mark.parametrize("evenly", [False, True])
@@ -80,9 +76,7 @@ def test_from_scratch_with_another_model_s_heads_or_as_many(
     assert not torch.equal(scratch.output_embedding, pruned.output_embedding)
 
 
-def test_checkpoints_are_the_models_of_runs_that_stopped_there(
-    call, tokens: dict[str, Path], tmp_path: Path
-) -> None:
+def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens, tmp_path) -> None:
     def trained(
         name: str, moments: tuple[int, ...] = (), **training: object
     ) -> dict[str, torch.Tensor]:
@@ -125,13 +119,8 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(
 
 # The folder of a state: what is taken up, and whose it is.
 
-RUN = {
-    "fingerprint": "this one",
-    "update": 7,
-    "weights": {"a": torch.arange(50.0)},
-    "loss": 0.25,
-    "mean": [],
-}
+RUN = {"fingerprint": "this one", "update": 7, "weights": {"a": torch.arange(50.0)}, "loss": 0.25}
+RUN |= {"mean": []}
 
 
 @pytest.fixture
@@ -188,9 +177,7 @@ def test_a_state_that_the_disk_refuses_is_kept(folder: Path, monkeypatch) -> Non
     assert (folder / "state.pt").exists()
 
 
-def test_a_state_of_other_settings_is_called_so_whatever_else_is_missing(
-    folder: Path, caplog
-) -> None:
+def test_a_state_of_other_settings_is_called_so_whatever_else_is_missing(folder, caplog) -> None:
     caplog.set_level("INFO")
     assert state.read_state(folder, fingerprint="that one", checkpoints=(6,)) is None
     assert "belongs to other settings" in caplog.text

@@ -224,4 +224,4 @@ use rule computing as measure_task_speed with:
     # All cores: nothing else may run while time is measured.
     threads: workflow.resource_settings.cores or 1
     params:
-        **stage("classification.speed", stages.task_speed),
+        **stage("classification.scores speed", stages.task_speed),

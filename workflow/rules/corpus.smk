@@ -75,7 +75,7 @@ use rule stage as bpe with:
     resources:
         **needs({}, gigabytes=32, hours=4),
     params:
-        **stage("corpus.bpe"),
+        **stage("corpus.tokens bpe"),
 
 
 # The vocabularies of a baseline that was trained before.

@@ -15,7 +15,7 @@ use rule computing as translate with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/translate_{model}_seed{seed}.tsv"
     params:
-        **stage("evaluation.translate", stages.translation),
+        **stage("model.decoding", stages.translation),
 
 
 use rule stage as score with:
@@ -34,7 +34,7 @@ use rule stage as score with:
     group:
         "scores"
     params:
-        **stage("evaluation.score", stages.translation),
+        **stage("evaluation", stages.translation),
 
 
 # A model in a folder of its own, for use outside the study. Made on request:

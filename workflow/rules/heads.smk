@@ -61,9 +61,15 @@ use rule computing as view_heads with:
         "results/{experiment}/{corpus}/benchmarks/view_heads_{model}_seed{seed}.tsv"
     params:
         **stage(
-            "viewer.page",
+            "viewer",
             stages.view,
-            data=("page.html", "page.css", "page.js", "table.js", "lines.js"),
+            data=(
+                "assets/page.html",
+                "assets/page.css",
+                "assets/page.js",
+                "assets/table.js",
+                "assets/lines.js",
+            ),
         ),
 
 
@@ -78,4 +84,4 @@ use rule stage as viewer_index with:
     benchmark:
         "results/{experiment}/benchmarks/viewer_index.tsv"
     params:
-        **stage("viewer.page index", stages.view_index, data=("page.css",)),
+        **stage("viewer index", stages.view_index, data=("assets/page.css",)),

@@ -125,7 +125,7 @@ use rule computing as importance with:
     wildcard_constraints:
         corpus=STUDIES,
     params:
-        **stage("pruning.importance"),
+        **stage("pruning.criteria importance"),
 
 
 use rule resumable as ablate with:

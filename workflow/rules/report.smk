@@ -90,4 +90,4 @@ use rule stage as index with:
     group:
         "figures"
     params:
-        **stage("report.index", figures.page_settings, data=("../viewer/page.css",)),
+        **stage("report.index", figures.page_settings, data=("../assets/page.css",)),

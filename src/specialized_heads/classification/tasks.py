@@ -21,7 +21,7 @@ the other test sets are not public: GLUE's development set is the test set here,
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import compress, islice
 from pathlib import Path
@@ -64,9 +64,8 @@ def read_sentences(paths: Iterable[Path]) -> dict[str, list[str]]:
             if text := single_spaces(text):
                 known.setdefault(sentence_key(text), text)
     sets: dict[str, list[str]] = {name: [] for name in SETS}
-    for place, text in sorted(
-        (fingerprint(f"classification\n{key}") / 2**64, text) for key, text in known.items()
-    ):
+    places = {key: fingerprint(f"classification\n{key}") / 2**64 for key in known}
+    for place, text in sorted((places[key], text) for key, text in known.items()):
         sets["test" if place < TEST else "dev" if place < DEV else "train"].append(text)
     return sets
 
@@ -83,11 +82,8 @@ def shift(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterat
     """Swap two different neighbouring words in every second sentence."""
     label = 0
     for words in sentences:
-        places = [
-            i
-            for i, (a, b) in enumerate(zip(words, words[1:]))
-            if a.isalpha() and b.isalpha() and a != b
-        ]
+        pairs = enumerate(zip(words, words[1:]))
+        places = [i for i, (a, b) in pairs if a.isalpha() and b.isalpha() and a != b]
         if not places:
             continue
         place = places[random.integers(len(places))]
@@ -127,12 +123,8 @@ def make(
     second = others["test"]
     if not pretrained_here:
         learned = set(map(sentence_key, texts["train"]))
-        second += [
-            text
-            for name in ("dev", "train")
-            for text in others[name]
-            if sentence_key(text) not in learned
-        ]
+        more = (*others["dev"], *others["train"])
+        second += [text for text in more if sentence_key(text) not in learned]
     sets: dict[str, list[Example]] = {}
     for name, found in {**texts, "second": second}.items():
         like = "test" if name == "second" else name
@@ -152,17 +144,13 @@ class Layout(NamedTuple):
     labels: tuple[str, ...]  # as the files write them, in the order of ids
 
 
-MNLI = {
-    "train": "MNLI/train.tsv",
-    "test": "MNLI/dev_matched.tsv",
-    "second": "MNLI/dev_mismatched.tsv",
-}
+MNLI = {"train": "MNLI/train.tsv", "test": "MNLI/dev_matched.tsv"}
+MNLI |= {"second": "MNLI/dev_mismatched.tsv"}
+SST2 = {"train": "SST-2/train.tsv", "test": "SST-2/dev.tsv"}
 MRPC = {"train": "msr_paraphrase_train.txt", "test": "msr_paraphrase_test.txt"}
 LAYOUTS = {
     "mnli": Layout(MNLI, "gold_label", ("sentence1", "sentence2"), LABELS["mnli"]),
-    "sst2": Layout(
-        {"train": "SST-2/train.tsv", "test": "SST-2/dev.tsv"}, "label", ("sentence",), ("0", "1")
-    ),
+    "sst2": Layout(SST2, "label", ("sentence",), ("0", "1")),
     "cola": Layout({"train": "CoLA/train.tsv", "test": "CoLA/dev.tsv"}, 1, (3,), ("0", "1")),
     "mrpc": Layout(MRPC, "Quality", ("#1 String", "#2 String"), ("0", "1")),
 }
@@ -196,10 +184,8 @@ def _examples(rows: Iterator[str], layout: Layout, *, where: str) -> Iterator[Ex
         if not row.strip():
             continue
         if len(values) <= max(places) or (header and len(values) != len(header)):
-            raise stage.UserError(
-                f"{where}: line {number}: {len(values)} columns, too few or too many; fetch it "
-                f"again"
-            )
+            said = f"{len(values)} columns, too few or too many; fetch it again"
+            raise stage.UserError(f"{where}: line {number}: {said}")
         label, *segments = (values[place].strip() for place in places)
         if label == "-":  # MNLI: the annotators did not agree
             continue
@@ -207,9 +193,8 @@ def _examples(rows: Iterator[str], layout: Layout, *, where: str) -> Iterator[Ex
             raise stage.UserError(
                 f"{where}: line {number}: label {label!r} is none of {', '.join(layout.labels)}"
             )
-        yield Example(
-            segments[0], segments[1] if len(segments) > 1 else None, layout.labels.index(label)
-        )
+        first, second = (*segments, None)[:2]
+        yield Example(first, second, layout.labels.index(label))
 
 
 def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[Example]]:
@@ -219,15 +204,14 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
         raise stage.UserError(
             f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer"
         )
-    held = np.isin(
-        range(len(examples)), np.random.default_rng(0).choice(len(examples), number, replace=False)
-    )
+    drawn = np.random.default_rng(0).choice(len(examples), number, replace=False)
+    held = np.isin(range(len(examples)), drawn)
     return list(compress(examples, ~held)), list(compress(examples, held))
 
 
 class ExamplesSettings(stage.Section):
     source: TaskSource
-    # if not, no model has learned from the second domain, and all of it can be tested on
+    # Otherwise no model has learned from the second domain, and all of it can be tested on.
     pretrained_here: bool = True
 
 
@@ -240,28 +224,21 @@ def examples(files: stage.Files, settings: ExamplesSettings) -> None:
         sets = read_glue(source, files.archive)
         sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
     else:
-        sets = make(
-            source, files.matched, files.mismatched, pretrained_here=settings.pretrained_here
-        )
+        domains, here = (files.matched, files.mismatched), settings.pretrained_here
+        sets = make(source, *domains, pretrained_here=here)
     counts = {}
     for name in WRITTEN:
-        found = sets.get(name, [])
-        counts[name] = [
-            sum(example.label == label for example in found) for label in range(len(source.labels))
-        ]
-        missing = [
-            label for label, number in zip(source.labels, counts[name], strict=True) if not number
-        ]
+        path, found = getattr(files, name), sets.get(name, [])
+        labels = Counter(example.label for example in found)
+        counts[name] = [labels[number] for number in range(len(source.labels))]
+        missing = [label for label, number in zip(source.labels, counts[name]) if not number]
         if missing and (name != "second" or source.second):
             raise stage.UserError(
-                f"{getattr(files, name)}: the set {name} of {len(found)} examples lacks the label "
-                f"{missing[0]}; give more "
-                "text, or hold out more examples (source.dev)"
+                f"{path}: the set {name} of {len(found)} examples lacks the label {missing[0]}; "
+                f"give more text, or hold out more examples (source.dev)"
             )
         rows = [example._asdict() for example in found]
-        write_table(
-            getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd"
-        )
+        write_table(path, pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")
     stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
     stage.log.info("examples by label: %s", counts)
 
@@ -273,10 +250,9 @@ class TokensSettings(stage.Section):
 @stage.command("text", "vocabulary", "output", settings=TokensSettings)
 def tokens(files: stage.Files, settings: TokensSettings) -> None:
     table = read_table(files.text, schema=SCHEMA)
-    columns = [table.column(name).to_pylist() for name in ("first", "second", "label")]
-    write_inputs(
-        files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest
-    )
+    columns = [table.column(name).to_pylist() for name in SCHEMA.names]
+    vocabulary = read_vocabulary(files.vocabulary)
+    write_inputs(files.output, vocabulary, *columns, longest=settings.longest)
     stage.log.info("%d examples", len(table))
 
 

@@ -10,14 +10,8 @@ the updates `moments` are also written, as `training.train` does.
 from dataclasses import replace
 
 from specialized_heads import stage
+from specialized_heads.classification import wordpiece
 from specialized_heads.classification.tasks import read_sentences
-from specialized_heads.classification.wordpiece import (
-    Cleaning,
-    learn,
-    read_vocabulary,
-    write_inputs,
-    write_vocabulary,
-)
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
 from specialized_heads.model.checkpoint import load, set_weights, weights_of
@@ -34,12 +28,13 @@ class VocabularySettings(stage.Section):
 @stage.command("vocabulary", "train", "dev", many=("text",), settings=VocabularySettings)
 def vocabulary(files: stage.Files, settings: VocabularySettings) -> None:
     sets = read_sentences(files.text)
-    write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), Cleaning())
-    tokeniser = read_vocabulary(files.vocabulary)
+    learned = wordpiece.learn(sets["train"], size=settings.size)
+    wordpiece.write_vocabulary(files.vocabulary, learned, wordpiece.Cleaning())
+    tokeniser = wordpiece.read_vocabulary(files.vocabulary)
     for name, texts in (("train", sets["train"]), ("dev", sets["dev"][:DEV])):
-        write_inputs(
-            getattr(files, name), tokeniser, texts, [None] * len(texts), longest=settings.longest
-        )
+        segments = texts, [None] * len(texts)
+        path = getattr(files, name)
+        wordpiece.write_inputs(path, tokeniser, *segments, longest=settings.longest)
     stage.log.info("%d tokens from %d sentences", tokeniser.size, len(sets["train"]))
 
 
@@ -55,11 +50,12 @@ class PretrainSettings(stage.Section):
     device: str
 
 
-@stage.command(
-    "vocabulary", "train", "dev", "output", "records", "state", settings=PretrainSettings
-)
+TRAINING = ("train", "dev", "output", "records", "state")
+
+
+@stage.command("vocabulary", *TRAINING, settings=PretrainSettings)
 def pretrain(files: stage.Files, settings: PretrainSettings) -> None:
-    tokeniser = read_vocabulary(files.vocabulary)
+    tokeniser = wordpiece.read_vocabulary(files.vocabulary)
     architecture = BertArchitecture.full(
         **settings.model_dump(include={"layers", "heads", "width", "feed_forward"}),
         vocabulary=tokeniser.size,
@@ -87,32 +83,16 @@ def classifier(pretrained: Bert, *, labels: int, dropout: float, seed: int) -> B
     """The encoder of a pre-trained model below a new classifier."""
     model = Bert(replace(pretrained.architecture, labels=labels), dropout=dropout)
     new = ("classifier",) if pretrained.architecture.labels else ("classifier", "transform")
-    set_weights(
-        model,
-        {
-            name: weight
-            for name, weight in weights_of(pretrained).items()
-            if not name.startswith(new)
-        },
-    )
+    weights = weights_of(pretrained)
+    set_weights(model, {name: weights[name] for name in weights if not name.startswith(new)})
     initialise(model, seed=seed, only=new)
     return model
 
 
-@stage.command(
-    "pretrained",
-    "train",
-    "dev",
-    "output",
-    "records",
-    "checkpoints",
-    "state",
-    settings=FinetuneSettings,
-)
+@stage.command("pretrained", *TRAINING, "checkpoints", settings=FinetuneSettings)
 def finetune(files: stage.Files, settings: FinetuneSettings) -> None:
-    model = classifier(
-        load(files.pretrained), **settings.model_dump(include={"labels", "dropout", "seed"})
-    )
+    new = settings.model_dump(include={"labels", "dropout", "seed"})
+    model = classifier(load(files.pretrained), **new)
     job = settings.model_dump(include={"seed", "device", "moments"})
     train_and_save(model, settings.training, files, **job)
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specialized_heads.corpus.bpe import SpecialTokens
-from specialized_heads.corpus.tokens import write_tokens
+from specialized_heads.corpus.tokens import SpecialTokens, write_tokens
 from specialized_heads.stage import UserError, optional, read_json, write_json
 
 with optional("models"):
@@ -42,9 +41,8 @@ class Vocabulary(NamedTuple):
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids of texts, without special tokens, which text never yields."""
-        return [
-            each.ids for each in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ]
+        encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [each.ids for each in encoded]
 
     def inputs(
         self, first: list[str], second: list[str | None], *, longest: int
@@ -54,15 +52,12 @@ class Vocabulary(NamedTuple):
 
         Inputs longer than `longest`, both [SEP] included, are cut.
         """
-        pairs = zip(
-            self.encode(first), self.encode([text or "" for text in second]), second, strict=True
-        )
+        encoded = self.encode(first), self.encode([text or "" for text in second])
         rows = []
-        for left, right, other in pairs:
+        for left, right, other in zip(*encoded, second, strict=True):
             left, right = cut(left, right, longest - (2 if other is None else 3))
-            rows.append(
-                [self.special.start, *left] + ([] if other is None else [self.special.eos, *right])
-            )
+            more = [] if other is None else [self.special.eos, *right]
+            rows.append([self.special.start, *left, *more])
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.fromiter(chain.from_iterable(rows), np.int32), lengths
 
@@ -89,14 +84,11 @@ def learn(texts: Iterable[str], *, size: int) -> list[str]:
     tokenizer = tokenizer_of(list(SPECIAL), Cleaning())
     normalised = [tokenizer.normalizer.normalize_str(text) for text in texts]
     counts = Counter(chain.from_iterable(normalised))
-    rare = dict.fromkeys(
-        map(ord, (letter for letter, number in counts.items() if number < RARE)), " "
-    )
+    rare = {ord(letter): " " for letter, number in counts.items() if number < RARE}
     # The trainer numbers the letters inside words in the order of a hash table, unless they have
     # numbers already.
-    inside = [
-        f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()
-    ]
+    letters = [letter for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()]
+    inside = [f"##{letter}" for letter in letters]
     options = {"special_tokens": [*SPECIAL, *inside], "show_progress": False}
     trainer = trainers.WordPieceTrainer(vocab_size=size, min_frequency=LEAST, **options)
     tokenizer.train_from_iterator((text.translate(rare) for text in normalised), trainer)
@@ -121,10 +113,8 @@ def write_inputs(
             part = slice(start, start + BLOCK)
             inputs = vocabulary.inputs(first[part], second[part], longest=longest)
             target = np.asarray([] if labels is None else labels[part], np.int32)
-            yield {
-                "source": inputs,
-                "target": (target, np.full(len(inputs[1]), int(labels is not None), np.int64)),
-            }
+            lengths = np.full(len(inputs[1]), int(labels is not None), np.int64)
+            yield {"source": inputs, "target": (target, lengths)}
 
     write_tokens(path, blocks(), vocabulary.special)
 
@@ -137,10 +127,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """Read a vocabulary; a `UserError` if the file is not one."""
     try:
         stored = read_json(path)
-        tokens, cleaning = (
-            [str(token) for token in stored["tokens"]],
-            Cleaning(*(stored[n] for n in Cleaning._fields)),
-        )
+        tokens = [str(token) for token in stored["tokens"]]
+        cleaning = Cleaning(*(stored[name] for name in Cleaning._fields))
     except (KeyError, TypeError):
         raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
     ids = {token: number for number, token in enumerate(tokens)}

@@ -28,19 +28,10 @@ import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from specialized_heads import stage
 from specialized_heads.corpus.normalise import CHANGES, LOST, normalise, sentence_key
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
 from specialized_heads.experiment.sections import Filters
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    atomic,
-    command,
-    log,
-    progress,
-    write_json,
-)
 
 MAX_CHARACTERS = 1000  # of a text
 # Why a pair is dropped, in order, and what to do if many are. A reason is stored as its position in
@@ -69,7 +60,7 @@ MUCH, MOST = 0.1, 0.9
 SETS = pd.CategoricalDtype(["", *HELD_OUT])
 
 
-class Settings(Section):
+class Settings(stage.Section):
     filters: Filters
 
 
@@ -77,41 +68,37 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
     """Clean a file of pairs into another one, and count the pairs.
 
     A filter that drops many pairs is a warning; a `UserError` if nearly none of the file passes, or
-    none of a held-out set.
-
-    `groups` is the number of documents that the split stage assigns to sets.
+    none of a held-out set. `groups` counts the documents that the split stage assigns to sets.
     """
-    with atomic(output) as everything:
+    with stage.atomic(output) as everything:
         tables: list[pd.DataFrame] = []
         changed = Counter(dict.fromkeys(CHANGES, 0))
         write_blocks(everything, normalised(raw, settings=settings, tables=tables, changed=changed))
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
         pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")
-        dropped = dict(
-            zip(REASONS, np.bincount(pairs["reason"], minlength=len(REASONS)).tolist(), strict=True)
-        )
+        numbers = np.bincount(pairs["reason"], minlength=len(REASONS)).tolist()
+        dropped = dict(zip(REASONS, numbers, strict=True))
         kept = dropped.pop("")
         filtered = len(pairs) - kept - dropped["duplicate"]
         if not kept or filtered >= MOST * len(pairs):
             why = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
             remedy = REMEDIES[max(dropped, key=dropped.__getitem__)]
-            raise UserError(
+            raise stage.UserError(
                 f"{raw}: {filtered} of {len(pairs)} pairs do not pass the filters ({why}); {remedy}"
             )
         for name, count in dropped.items():
             if count > MUCH * len(pairs):
-                said = "%s: %d of %d pairs are dropped as %s (%.0f%%); %s"
-                log.warning(
-                    said, raw, count, len(pairs), name, 100 * count / len(pairs), REMEDIES[name]
-                )
+                share = f"{count} of {len(pairs)} pairs are dropped as {name}"
+                share += f" ({100 * count / len(pairs):.0f}%)"
+                stage.log.warning("%s: %s; %s", raw, share, REMEDIES[name])
         for name in HELD_OUT:
             own = pairs["reason"][pairs["set"] == name]
             if len(own) and own.all():
-                raise UserError(
+                raise stage.UserError(
                     f"{raw}: none of the {len(own)} pairs of your {name} set passes the filters; "
-                    f"relax `filters`, or give "
-                    f"no {name} set, so that one is held out of the other pairs"
+                    f"relax `filters`, or give no {name} set, so that one is held out of the other "
+                    f"pairs"
                 )
         write_blocks(everything, kept_blocks(everything, pairs))
     documents = [
@@ -139,7 +126,7 @@ def normalised(
             the fingerprints of the keys and of the two texts together.
         changed: gains the number of pairs that each step of normalisation changed.
     """
-    for block in progress(read_blocks(raw), what="normalise and filter", unit="block"):
+    for block in stage.progress(read_blocks(raw), what="normalise and filter", unit="block"):
         texts, keys, changes = [], [], [set() for _ in range(block.num_rows)]
         for name in ("source", "target"):
             done = [normalise(text) for text in block[name].to_pylist()]
@@ -220,14 +207,11 @@ def fingerprints(texts: Iterable[str]) -> np.ndarray:
 def connected(sources: pd.Series, targets: pd.Series) -> np.ndarray:
     """The number of each pair's group: a component of the bipartite graph in which each pair links
     its source to its target."""
-    (left, distinct_sources), (right, distinct_targets) = (
-        pd.factorize(sources),
-        pd.factorize(targets),
-    )
+    left, distinct_sources = pd.factorize(sources)
+    right, distinct_targets = pd.factorize(targets)
     nodes = len(distinct_sources) + len(distinct_targets)
-    edges = coo_array(
-        (np.ones(len(left), bool), (left, right + len(distinct_sources))), shape=(nodes, nodes)
-    )
+    ends = (left, right + len(distinct_sources))
+    edges = coo_array((np.ones(len(left), bool), ends), shape=(nodes, nodes))
     return connected_components(edges, directed=False)[1][left]
 
 
@@ -253,11 +237,9 @@ def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatc
             yield kept
 
 
-@command("input", "output", "counts", settings=Settings)
-def main(files: Files, settings: Settings) -> None:
+@stage.command("input", "output", "counts", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     counts = clean(files.input, files.output, settings=settings)
-    write_json(files.counts, counts)
-    log.info(
-        "clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s",
-        counts,
-    )
+    stage.write_json(files.counts, counts)
+    said = "clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s"
+    stage.log.info(said, counts)

@@ -65,13 +65,10 @@ class Download:
 
     def __init__(self, url: str, output: Path, wanted: Wanted) -> None:
         self.url, self.output, self.wanted = url, output, wanted
-        # the suffix tells how the file is packed
-        self.path = output.with_name(f".partial.{output.name}")
+        self.path = output.with_name(f".partial.{output.name}")  # the suffix tells how it is packed
         self.notes = output.with_name(f".partial.{output.name}.json")
-        self.remedies = (
-            f"set downloads.mirrors to a server that has the file, or place the file "
-            f"by hand as {output}"
-        )
+        mirror = "set downloads.mirrors to a server that has the file"
+        self.remedies = f"{mirror}, or place the file by hand as {output}"
 
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
@@ -94,8 +91,8 @@ class Download:
             if attempts >= ATTEMPTS:
                 raise stage.UserError(
                     f"{reason}; gave up after {attempts} attempts without progress ({most} bytes "
-                    f"have arrived and are "
-                    f"kept). Check the network and run again; or {self.remedies}"
+                    f"have arrived and are kept). Check the network and run again; or "
+                    f"{self.remedies}"
                 )
             pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])
             stage.log.info("%s; next attempt in %.0f seconds", reason, pause)
@@ -123,20 +120,14 @@ class Download:
             if error.code == 416 and have:
                 self.remove()
             elif error.code not in TEMPORARY:
-                said = (
-                    f"{self.url}: {answer}; check the name and version of the corpus, "
-                    f"{self.remedies}"
-                )
-                raise stage.UserError(said) from None
+                said = f"{answer}; check the name and version of the corpus, {self.remedies}"
+                raise stage.UserError(f"{self.url}: {said}") from None
             raise Interrupted(answer) from None
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
-                said = (
-                    "no such file"
-                    if isinstance(reason, FileNotFoundError)
-                    else f"not an address ({reason})"
-                )
+                missing = isinstance(reason, FileNotFoundError)
+                said = "no such file" if missing else f"not an address ({reason})"
                 raise stage.UserError(f"{self.url}: {said}; {self.remedies}") from None
             if isinstance(reason, TimeoutError):
                 raise Interrupted(f"no byte for {TIMEOUT:g} seconds") from None
@@ -147,17 +138,13 @@ class Download:
         the whole file."""
         # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else
         # its date.
-        etag = response.headers.get("ETag", "")
-        validator = (
-            etag
-            if etag and not etag.startswith("W/")
-            else response.headers.get("Last-Modified", "")
-        )
+        validator = response.headers.get("ETag", "")
+        if not validator or validator.startswith("W/"):
+            validator = response.headers.get("Last-Modified", "")
         start = response.read(FIRST_BYTES)
         if response.status == 206:
             part = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-            # some servers ignore If-Range
-            same = "" in (version, validator) or version == validator
+            same = "" in (version, validator) or version == validator  # some ignore If-Range
             if not (same and part and int(part[1]) == have):
                 self.remove()
                 raise Interrupted("the file on the server has changed; starting over")
@@ -166,21 +153,15 @@ class Download:
         else:
             # Before anything is written: a page must not replace the bytes that have arrived.
             if PAGE.match(start):
-                said = (
-                    f"{self.url}: the server sends an HTML page instead of the file; "
-                    f"{self.remedies}"
-                )
-                raise stage.UserError(said)
+                said = "the server sends an HTML page instead of the file"
+                raise stage.UserError(f"{self.url}: {said}; {self.remedies}")
             length = response.headers.get("Content-Length")
             total = None if length is None else int(length)
             self.remove()
         expected = self.wanted.bytes
         if expected is not None and total not in (None, expected):
-            said = (
-                f"{self.url}: the server's file has {total} bytes, expected {expected}; "
-                f"{self.remedies}"
-            )
-            raise stage.UserError(said)
+            said = f"the server's file has {total} bytes, expected {expected}"
+            raise stage.UserError(f"{self.url}: {said}; {self.remedies}")
         if not self.size():
             stage.write_json(self.notes, {"url": self.url, "validator": validator, "bytes": total})
         with stage.disk_errors(self.output), open(self.path, "ab") as file:
@@ -225,29 +206,21 @@ def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     sha256 = stage.file_hash(download.path)
     if (problem := mismatch(download.path, wanted=wanted, sha256=sha256)) is not None:
         download.remove()
-        said = (
-            f"{url}: the downloaded file {problem}; it was removed. Run again, or "
-            f"{download.remedies}"
-        )
-        raise stage.UserError(said)
+        said = f"the downloaded file {problem}; it was removed. Run again"
+        raise stage.UserError(f"{url}: {said}, or {download.remedies}")
     with open(download.path, "rb") as stream:
         os.fsync(stream.fileno())
     os.replace(download.path, output)
     download.remove()
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)
-    stage.log.info(
-        "%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256
-    )
+    size = output.stat().st_size / 1e6
+    stage.log.info("%s: %.1f MB from %s, sha256 %s", output, size, url, sha256)
 
 
 def write_card(card: Path, output: Path, *, url: str, origin: str, sha256: str) -> None:
-    about = {
-        "file": output.name,
-        "url": url,
-        "retrieved_from": origin,
-        "mirror": origin not in (url, "in place"),
-    }
-    stage.write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
+    about = {"file": output.name, "url": url, "retrieved_from": origin}
+    about |= {"mirror": origin not in (url, "in place"), "bytes": output.stat().st_size}
+    stage.write_json(card, about | {"sha256": sha256})
 
 
 def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:

@@ -41,8 +41,7 @@ KEPT_FORMAT_CHARACTERS = f"{JOINERS}{SIGNS}"
 FLAG = "\U0001f3f4[\U000e0030-\U000e007a]+\U000e007f"
 # What is lost cannot be repaired: the character that decoders put in the place of others.
 LOST = "\ufffd"
-# HTML takes numbers 128 to 159 for bytes of Windows-1252; the five that it lacks stay what they
-# are.
+# HTML takes numbers 128 to 159 for bytes of Windows-1252; the five that it lacks stay as they are.
 WINDOWS = {number: html.unescape(f"&#{number};") for number in range(0x80, 0xA0)}
 # The bytes 80 to BF, with which UTF-8 continues a character, as Windows-1252 reads them.
 BYTES = {character: number for number, character in WINDOWS.items()} | {
@@ -61,7 +60,7 @@ MOJIBAKE = re.compile(
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ENCODED_TIMES = 3
-# what is dropped, by name
+# What is dropped, by name.
 INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "format_characters")
 
 
@@ -70,23 +69,17 @@ def decode_entities(text: str) -> str:
     times."""
     for _ in range(ENCODED_TIMES):
         text = ENTITY.sub(_character, text)
-    # Two surrogates are one character; one alone is none.
-    return (
-        text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        if SURROGATE.search(text)
-        else text
-    )
+    if SURROGATE.search(text):  # two are one character; one alone is none
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def _character(entity: re.Match[str]) -> str:
     if entity[0][1] != "#":
         return html.unescape(entity[0]) if entity[0][1:] in html5 else entity[0]
     number = int(entity[0][3:-1], 16) if entity[0][2] in "xX" else int(entity[0][2:-1])
-    return (
-        chr(number)
-        if SURROGATE.match(chr(min(number, sys.maxunicode)))
-        else html.unescape(entity[0])
-    )
+    surrogate = 0xD800 <= number <= 0xDFFF
+    return chr(number) if surrogate else html.unescape(entity[0])
 
 
 def windows_punctuation(text: str) -> str:
@@ -109,7 +102,6 @@ def single_spaces(text: str) -> str:
 
 
 def drop_invisible(text: str) -> str:
-    """The text without control and format characters."""
     for name in INVISIBLE:
         text = _drop(text, name=name)
     return text
@@ -124,19 +116,15 @@ def _dropped() -> dict[str, re.Pattern[str]]:
     """A pattern per name of `INVISIBLE`; what it finds outside its group `flag` is to be
     dropped."""
     found: dict[str, list[str]] = {name: [] for name in INVISIBLE}
+    own = {"\u00ad": "soft_hyphens", "\ufeff": "byte_order_marks"}
+    kinds = {"Cc": "control_characters", "Cf": "format_characters"}
     for character in map(chr, range(sys.maxunicode + 1)):
-        if (category := unicodedata.category(character)) in (
-            "Cc",
-            "Cf",
-        ) and character not in KEPT_FORMAT_CHARACTERS:
-            own = {"\u00ad": "soft_hyphens", "\ufeff": "byte_order_marks"}
-            found[
-                own.get(
-                    character, "control_characters" if category == "Cc" else "format_characters"
-                )
-            ].append(character)
+        kind = kinds.get(unicodedata.category(character))
+        if kind and character not in KEPT_FORMAT_CHARACTERS:
+            found[own.get(character, kind)].append(character)
     return {
-        name: re.compile(f"(?P<flag>{FLAG})|[{re.escape(''.join(found[name]))}]+") for name in found
+        name: re.compile(f"(?P<flag>{FLAG})|[{re.escape(''.join(characters))}]+")
+        for name, characters in found.items()
     }
 
 
@@ -175,8 +163,7 @@ class _Letters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
-        is_mark = unicodedata.category(letter).startswith("M")
-        if is_mark:
+        if unicodedata.category(letter).startswith("M"):
             stays = not unicodedata.name(letter).startswith("VARIATION SELECTOR")
         else:
             stays = letter.isalnum() and not letter.isdecimal()

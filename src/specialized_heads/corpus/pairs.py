@@ -30,19 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from specialized_heads import stage
 from specialized_heads.experiment.sources import Source
 from specialized_heads.languages import doubtful
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    atomic,
-    command,
-    file_hash,
-    log,
-    read_json,
-    write_json,
-)
 from specialized_heads.tables import unreadable
 
 SIDES = ("source", "target")
@@ -71,7 +61,7 @@ def write_blocks(
     total = 0
     # With checksums, damage is detected when a page is read.
     options = {"compression": "zstd", "write_page_checksum": True}
-    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
+    with stage.atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         waiting: list[pa.RecordBatch] = []
         for batch in blocks:
             waiting.append(batch)
@@ -89,19 +79,16 @@ def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> 
     empty."""
 
     def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
-        empty = name not in batch.schema.names
-        return (
-            pa.repeat("", batch.num_rows)
-            if empty
-            else pc.fill_null(batch[name].cast(pa.string()), "")
-        )
+        if name not in batch.schema.names:
+            return pa.repeat("", batch.num_rows)
+        return pc.fill_null(batch[name].cast(pa.string()), "")
 
     try:
         # Pre-buffering would read the whole file at the start.
         with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
             there = [name for name in columns if name in file.schema_arrow.names]
             if missing := set(columns) - {"set", *there}:
-                raise UserError(f"{path}: column {min(missing)} is missing")
+                raise stage.UserError(f"{path}: column {min(missing)} is missing")
             for batch in file.iter_batches(READ, columns=there):
                 yield pa.record_batch([text(batch, name) for name in columns], names=list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -127,7 +114,7 @@ def select(path: Path, rows: np.ndarray, *, columns: Sequence[str] = tuple(SCHEM
         start += block.num_rows
 
 
-class Settings(Section):
+class Settings(stage.Section):
     source: Source
     source_language: str
     target_language: str
@@ -139,55 +126,41 @@ def card(settings: Settings, files: Sequence[Path]) -> dict[str, Any]:
     known = settings.source.datasets((settings.source_language, settings.target_language))
     entries = []
     for path, dataset in zip_longest(files, known):
-        entry: dict[str, Any] = {
-            "file": path.name,
-            "bytes": path.stat().st_size,
-            "sha256": file_hash(path),
-        }
+        sha256, size = stage.file_hash(path), path.stat().st_size
+        entry: dict[str, Any] = {"file": path.name, "bytes": size, "sha256": sha256}
         if dataset:
             fetched = path.with_name(f"{path.name}.json")
-            if (
-                fetched.exists()
-                and read_json(fetched).get("sha256", entry["sha256"]) != entry["sha256"]
-            ):
-                raise UserError(
+            if fetched.exists() and stage.read_json(fetched).get("sha256", sha256) != sha256:
+                raise stage.UserError(
                     f"{path}: was replaced after {fetched} was written; delete {fetched} and run "
                     f"again"
                 )
-            if dataset.sha256 not in (None, entry["sha256"]):
-                raise UserError(
-                    f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it "
-                    f"and {path}.json to fetch it "
-                    "again, or place the right file there"
+            if dataset.sha256 not in (None, sha256):
+                raise stage.UserError(
+                    f"{path}: sha256 is {sha256}, expected {dataset.sha256}; delete it and "
+                    f"{path}.json to fetch it again, or place the right file there"
                 )
-            entry |= {"dataset": dataset.name} | {
-                key: getattr(dataset, key) for key in ("url", "licence", "citation")
-            }
+            entry["dataset"] = dataset.name
+            entry |= {key: getattr(dataset, key) for key in ("url", "licence", "citation")}
         entries.append(entry)
     shared = {
         name: "; ".join(dict.fromkeys(getattr(row, name) for row in known))
         for name in ("licence", "citation")
     }
     shared["licence"] = shared["licence"] or "not stated"
-    return (
-        {"kind": settings.source.kind, "files": entries}
-        | shared
-        | settings.source.provenance(files)
-    )
+    source = settings.source
+    return {"kind": source.kind, "files": entries} | shared | source.provenance(files)
 
 
-@command("output", "card", many=("resource",), settings=Settings)
-def main(files: Files, settings: Settings) -> None:
+@stage.command("output", "card", many=("resource",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     source = settings.source
     for path in files.resource:
         if not path.is_file():
-            fetched = path.with_name(f"{path.name}.json")
-            remedy = (
-                f"delete {fetched} too"
-                if fetched.exists()
-                else "check the source's paths in the configuration"
-            )
-            raise UserError(f"{path}: no such file; {remedy} and run again")
+            remedy = "check the source's paths in the configuration"
+            if (fetched := path.with_name(f"{path.name}.json")).exists():
+                remedy = f"delete {fetched} too"
+            raise stage.UserError(f"{path}: no such file; {remedy} and run again")
     # Only the reader of this kind of source is imported, so that changes to others do not make the
     # corpus stale.
     module, function = source.reader.split(".")
@@ -197,11 +170,10 @@ def main(files: Files, settings: Settings) -> None:
     dropped: Counter[str] = Counter()
     languages = (settings.source_language, settings.target_language)
     for warning in filter(None, map(doubtful, languages)):
-        log.warning("language: %s", warning)
-    with atomic(files.output) as everything:
-        rows = write_blocks(
-            everything, read_source(source, files.resource, languages=languages, counts=dropped)
-        )
+        stage.log.warning("language: %s", warning)
+    blocks_of_source = read_source(source, files.resource, languages=languages, counts=dropped)
+    with stage.atomic(files.output) as everything:
+        rows = write_blocks(everything, blocks_of_source)
         held = [
             pc.not_equal(batch["set"], "").to_numpy(False)
             for batch in read_blocks(everything, columns=["set"])
@@ -210,15 +182,13 @@ def main(files: Files, settings: Settings) -> None:
         free = np.flatnonzero(~kept)
         read = rows + dropped.total()
         if not len(free):
-            raise UserError(
-                f"no pair was read from {', '.join(map(str, files.resource))}; dropped: "
-                f"{dict(dropped)}"
-            )
+            read_from = ", ".join(map(str, files.resource))
+            raise stage.UserError(f"no pair was read from {read_from}; dropped: {dict(dropped)}")
         limit = getattr(source, "limit", None)
         if limit is not None and limit < len(free):
             dropped["over_limit"] = len(free) - limit
             kept[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
             rows = write_blocks(everything, select(everything, np.flatnonzero(kept)))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
-    write_json(files.card, described)
-    log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))
+    stage.write_json(files.card, described)
+    stage.log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))

@@ -3,11 +3,11 @@
 `none` leaves the text unchanged. `paper` is what the code released with the paper expects: Moses
 tokenisation, then lower case (in this order, since Moses recognises abbreviations such as "Mr." by
 their capitals). XML characters are not escaped and hyphens not split, so only case and white space
-change. The alignment of words with subwords (`parsing/alignment.py`) relies on that and checks it.
+change. The alignment of words with subwords (`heads/syntactic.py`) relies on that and checks it.
 
 Unlike Moses, it does not split characters: accents and vowel signs, joiners, and emoji of several
 code points stay whole. Moses' detokeniser joins ASCII quotes and apostrophes only; this one joins
-curly ones, too. Tokens do not tell `5 €` from `5€` or `a – b` from `a–b`; `evaluation/score.py`
+curly ones, too. Tokens do not tell `5 €` from `5€` or `a – b` from `a–b`; `evaluation.py`
 measures what that costs.
 """
 
@@ -23,18 +23,17 @@ from specialized_heads.languages import without_region
 # for letters and digits. The signs of Armenian questions and exclamations are written within a
 # word, too.
 SEPARATED = r"((?!\p{M}|\p{Emoji_Modifier}|[\u200c\u200d\u055b-\u055e%s\s\.'\`\,\-])\X)"
-# Without a space before: punctuation of Arabic, Indic, Armenian, Ethiopic, Tibetan, Burmese and
-# Khmer; what follows a word or number.
+# No space before: punctuation of Arabic, Indic, Armenian, Ethiopic, Tibetan, Burmese and Khmer;
+# what follows a word or number.
 BEFORE = re.compile(r" (?=[،؛؟۔।॥։።-፨།။၊។៕])|(?<=\w) (?=[…²³¹®™])|(?<=\d) (?=°(?! [cf]\b))")
-# Without spaces at either side: punctuation of Chinese and Japanese, the dot between Tibetan
-# syllables, hyphens, Catalan l·l.
+# No spaces at either side: punctuation of Chinese and Japanese, the dot between Tibetan syllables,
+# hyphens, Catalan l·l.
 BETWEEN = re.compile(
-    r" "
-    r"?([\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
+    r" ?([\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40]"
+    r"|[\uff5b-\uff65]"
     r"|[\u0f0b\u0f0c\u05be\u2010\u2011]|(?<=l )·(?= l)|(?<=\d )–(?= \d)) ?"
 )
-# Without a space after: a currency before a number, the sign of degrees; an emoji before another
-# one.
+# No space after: a currency before a number, the sign of degrees; an emoji before another one.
 AFTER = re.compile(
     r"(?<!\d )(?<=[€£¥₽₴₹]) (?=\d)|(?<=°) (?=[cf]\b)|(?<=[\U0001f1e6-\U0001faff]) "
     r"(?=[\U0001f1e6-\U0001faff])"
@@ -65,11 +64,9 @@ def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
 def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
     """Undo `apply`; for `paper`, spaces are restored as far as tokens tell them, and the text stays
     in lower case."""
-    return (
-        list(texts)
-        if mode == "none"
-        else [_joined(text, without_region(language)) for text in texts]
-    )
+    if mode == "none":
+        return list(texts)
+    return [_joined(text, without_region(language)) for text in texts]
 
 
 def _joined(text: str, language: str) -> str:
@@ -89,12 +86,8 @@ def _joined(text: str, language: str) -> str:
         kind = next(marks for marks in ("“”„", "‘’‚", "«»") if mark in marks)
         both = language in SAME_AT_BOTH_ENDS
         sides = text[quote.start() - 1 : quote.start()] + text[quote.end() : quote.end() + 1]
-        if (
-            mark == "’"
-            and not (both or language == "en" or kind in opened)
-            and len(sides) == 2
-            and sides.isalpha()
-        ):
+        inside = len(sides) == 2 and sides.isalpha()
+        if mark == "’" and inside and not (both or language == "en" or kind in opened):
             return mark
         if opened.get(kind, "-") in CLOSES[mark] or (mark in "”’" and not both):
             opened.pop(kind, None)

@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads import stage
 from specialized_heads.corpus.clean import fingerprints, measure
 from specialized_heads.corpus.normalise import fingerprint, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import (
@@ -34,16 +35,6 @@ from specialized_heads.corpus.pairs import (
     write_blocks,
 )
 from specialized_heads.experiment.sections import Split
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    command,
-    log,
-    progress,
-    read_json,
-    write_json,
-)
 
 NAMES = ("train", "dev", "test", "analysis")
 # Never change it: another salt holds out other documents, which the embedded parses do not cover.
@@ -53,7 +44,7 @@ MIN_FILLED = 0.9
 WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
-class Settings(Section):
+class Settings(stage.Section):
     split: Split  # the sizes of the sets, as in the configuration
 
 
@@ -62,25 +53,20 @@ def read_index(path: Path) -> pd.DataFrame:
 
     `place`: uint64, the salted hash of its document, which identifies and orders documents.
     `given`: int8, the position in `HELD_OUT` of the set that the source assigns, or -1.
-    `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64, fingerprints. `has_target`:
-    bool.
+    `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64, fingerprints.
+    `has_target`: bool.
     """
     index = []
-    for block in progress(read_blocks(path), what="index", unit="block"):
+    for block in stage.progress(read_blocks(path), what="index", unit="block"):
         documents = block["document"].dictionary_encode()
         places = [fingerprint(f"{SALT}\n{name}") for name in documents.dictionary.to_pylist()]
         columns = {"place": np.array(places, np.uint64)[documents.indices.to_numpy()]}
-        columns["given"] = (
-            pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1)
-            .to_numpy()
-            .astype(np.int8)
-        )
+        given = pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1)
+        columns["given"] = given.to_numpy().astype(np.int8)
         for side in ("source", "target"):
             keys = [sentence_key(text) for text in block[side].to_pylist()]
-            columns |= {
-                f"{side}_keys": fingerprints(keys),
-                f"{side}_bags": fingerprints(map(sentence_bag, keys)),
-            }
+            columns[f"{side}_keys"] = fingerprints(keys)
+            columns[f"{side}_bags"] = fingerprints(map(sentence_bag, keys))
         columns["has_target"] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
         index.append(pd.DataFrame(columns))
     return pd.concat(index, ignore_index=True)
@@ -97,15 +83,13 @@ class Dealer:
     def __init__(self, index: pd.DataFrame, rows: np.ndarray, *, given: np.ndarray) -> None:
         self.bags = {side: index[f"{side}_bags"].to_numpy() for side in ("source", "target")}
         self.sources = set(self.bags["source"][given].tolist())
-        self.targets = set(
-            self.bags["target"][given[index["has_target"].to_numpy()[given]]].tolist()
-        )
+        with_target = given[index["has_target"].to_numpy()[given]]
+        self.targets = set(self.bags["target"][with_target].tolist())
         places = index["place"].to_numpy()[rows]
         order = np.argsort(places, kind="stable")
         self.rows, places = rows[order], places[order]
-        self.bounds = np.concatenate(
-            [[0], np.flatnonzero(places[1:] != places[:-1]) + 1, [len(rows)]]
-        )
+        starts = np.flatnonzero(places[1:] != places[:-1]) + 1
+        self.bounds = np.concatenate([[0], starts, [len(rows)]])
         self.dealt = np.zeros(len(self.bounds) - 1, bool)
         self.dropped = Counter[str]()
 
@@ -119,16 +103,14 @@ class Dealer:
             if len(chosen) == size:
                 break
             group = self.rows[self.bounds[document] : self.bounds[document + 1]].tolist()
-            sides = zip(
-                group,
-                *(self.bags[side][group].tolist() for side in ("source", "target")),
-                strict=True,
-            )
+            sources, targets = (self.bags[side][group].tolist() for side in ("source", "target"))
             apart = [
-                (row, s) for row, s, t in sides if not (s in self.sources or t in self.targets)
+                (row, source)
+                for row, source, target in zip(group, sources, targets, strict=True)
+                if not (source in self.sources or target in self.targets)
             ]
             shared += not apart
-            first: dict[int, int] = {}
+            first: dict[int, int] = {}  # rows of this document, by the bag of their source
             for row, source in apart:
                 if source not in chosen:
                     first.setdefault(source, row)
@@ -138,10 +120,10 @@ class Dealer:
                 self.dropped["held_out_overlap"] += len(group) - len(apart)
                 self.dropped["held_out_duplicate"] += len(apart) - len(first)
         if len(chosen) < MIN_FILLED * size:
-            raise UserError(
+            each = len(self.rows) / len(self.dealt)
+            raise stage.UserError(
                 f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole "
-                f"groups: {len(left)} groups were "
-                f"left, with {len(self.rows) / len(self.dealt):.0f} pairs each on average; "
+                f"groups: {len(left)} groups were left, with {each:.0f} pairs each on average; "
                 f"{self._advice(shared, len(left))}"
             )
         rows = np.array(list(chosen.values()))
@@ -179,40 +161,32 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
         the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order),
         and the number of pairs dropped for each reason. Every pair is in a set or dropped.
     """
+    # The sets of the source. Their documents must not be divided either, so no other pair of them
+    # is used; pairs without a document have the empty name.
     place, assigned = index["place"].to_numpy(), index["given"].to_numpy()
     sets = {name: np.flatnonzero(assigned == number) for number, name in enumerate(HELD_OUT)}
+    given = assigned >= 0
+    named = place[given & (place != fingerprint(f"{SALT}\n"))]
+    divided = ~given & np.isin(place, named)
+    free = np.flatnonzero(~given & ~divided)
+
+    # The sets that are dealt.
     to_deal = {name: getattr(sizes, name) for name in HELD_OUT if not len(sets[name])}
-    given, free = np.flatnonzero(assigned >= 0), np.flatnonzero(assigned < 0)
-    # A document of an assigned set must not be divided either; pairs without a document have the
-    # empty name.
-    named = place[given][place[given] != fingerprint(f"{SALT}\n")]
-    divided = np.isin(place[free], named)
-    free = free[~divided]
-    if len(free) <= sum(to_deal.values()):
-        gone = (
-            f" ({divided.sum()} more belong to documents of your held-out sets)"
-            if divided.any()
-            else ""
-        )
-        if not to_deal:
-            said = (
-                f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` "
-                f"or use more text"
-            )
-            raise UserError(said)
-        requested = " + ".join(f"{name} {size}" for name, size in to_deal.items())
-        raise UserError(
-            f"the corpus has {len(free)} clean pairs{gone}, too few for split: {requested} = "
-            f"{sum(to_deal.values())} and a "
-            "training set; make the held-out sets smaller, relax `filters` or use more text"
-        )
-    dealer = Dealer(index, free, given=given)
+    if len(free) <= (total := sum(to_deal.values())):
+        gone = f" ({divided.sum()} more belong to documents of your held-out sets)"
+        gone = gone if divided.any() else ""
+        said = f"the corpus has no clean pair outside its held-out sets{gone};"
+        if to_deal:
+            wanted = " + ".join(f"{name} {size}" for name, size in to_deal.items())
+            said = f"the corpus has {len(free)} clean pairs{gone}, too few for split: {wanted} = "
+            said += f"{total} and a training set; make the held-out sets smaller,"
+        raise stage.UserError(f"{said} relax `filters` or use more text")
+    dealer = Dealer(index, free, given=np.flatnonzero(given))
     sets |= {name: dealer.deal(name, size) for name, size in to_deal.items()}
 
-    rest, held = (
-        index.loc[dealer.rest()],
-        index.loc[np.concatenate([sets[name] for name in HELD_OUT])],
-    )
+    # The training set: what is left, without sentences of the other sets.
+    rest = index.loc[dealer.rest()]
+    held = index.loc[np.concatenate([sets[name] for name in HELD_OUT])]
     with_target = held[held["has_target"]]
     same, near = (
         rest[f"source_{what}"].isin(held[f"source_{what}"])
@@ -220,15 +194,12 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
         for what in ("keys", "bags")
     )
     sets["train"] = rest.index[~(same | near)].to_numpy()
-    dropped = {
-        "document_overlap": int(divided.sum()),
-        "held_out_overlap": dealer.dropped["held_out_overlap"],
-        "held_out_duplicate": dealer.dropped["held_out_duplicate"],
-        "train_overlap": int(same.sum()),
-        "train_near_overlap": int((near & ~same).sum()),
-    }
+    dropped = {"document_overlap": int(divided.sum())}
+    dropped |= {name: dealer.dropped[name] for name in ("held_out_overlap", "held_out_duplicate")}
+    dropped["train_overlap"] = int(same.sum())
+    dropped["train_near_overlap"] = int((near & ~same).sum())
     if not len(sets["train"]):
-        raise UserError(
+        raise stage.UserError(
             f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets "
             f"smaller"
         )
@@ -255,34 +226,31 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
         table = pd.concat(tables)
         lengths = table["words"].to_numpy()
         median, most = np.quantile(lengths, [0.5, 0.95], method="inverted_cdf").tolist()
-        sizes |= {
-            f"{side}_words": int(lengths.sum()),
-            f"{side}_characters": int(table["characters"].sum()),
-        }
-        sizes[f"{side}_length"] = {
-            "mean": round(float(lengths.mean()), 3),
-            "median": median,
-            "95%": most,
-        }
+        sizes[f"{side}_words"] = int(lengths.sum())
+        sizes[f"{side}_characters"] = int(table["characters"].sum())
+        mean = round(float(lengths.mean()), 3)
+        sizes[f"{side}_length"] = {"mean": mean, "median": median, "95%": most}
     return {"pairs": len(table)} | sizes
 
 
-@command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
-def main(files: Files, settings: Settings) -> None:
-    card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
+@stage.command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    card, cleaning = stage.read_json(files.raw_card), stage.read_json(files.clean_counts)
     try:
         sets, dropped = divide(read_index(files.input), sizes=settings.split)
-    except UserError as error:
+    except stage.UserError as error:
         before = (card["dropped"] | cleaning["dropped_in_cleaning"]).items()
         gone = ", ".join(f"{reason} {pairs}" for reason, pairs in before if pairs) or "none"
-        raise UserError(
-            f"{error}; {card['read']} pairs were read, of which reading and cleaning dropped: "
-            f"{gone}"
+        read = f"{card['read']} pairs were read"
+        raise stage.UserError(
+            f"{error}; {read}, of which reading and cleaning dropped: {gone}"
         ) from None
     write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
     for name in HELD_OUT:
         write_blocks(getattr(files, name), [take(files.input, sets[name])], schema=WRITTEN)
     splits = {name: describe(getattr(files, name)) for name in NAMES}
     counts = {"read": card["read"], "dropped_in_reading": card["dropped"]} | cleaning
-    write_json(files.counts, counts | {"dropped_in_splitting": dropped, "splits": splits})
-    log.info("split: %s; dropped %s", {name: splits[name]["pairs"] for name in NAMES}, dropped)
+    stage.write_json(files.counts, counts | {"dropped_in_splitting": dropped, "splits": splits})
+    stage.log.info(
+        "split: %s; dropped %s", {name: splits[name]["pairs"] for name in NAMES}, dropped
+    )

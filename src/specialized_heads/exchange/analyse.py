@@ -20,11 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.readers.local import plain_lines
-from specialized_heads.corpus.tokens import encode
+from specialized_heads.corpus.tokens import encode, encode_ids, load_bpe
 from specialized_heads.exchange.export import DESCRIPTION, LONGEST, read_card
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import CONFIG
@@ -195,7 +194,7 @@ def analyse(
     name = read_card(folder).model if exported else "imported model"
     title = f"{folder.resolve().name}, {len(sources)} sentences"
     viewed = job | {"sentences": VIEWED, "title": title, "model": name, "alone": True}
-    _run("viewer.page", viewed, **bpe, **inputs, heads=table, output=page)
+    _run("viewer", viewed, **bpe, **inputs, heads=table, output=page)
     return table
 
 

@@ -22,9 +22,9 @@ import pydantic
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
-from specialized_heads.corpus.bpe import BOS, EOS, OURS, PAD, UNKNOWN, encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
+from specialized_heads.corpus.tokens import BOS, EOS, OURS, PAD, UNKNOWN, encode_ids
 from specialized_heads.exchange import given
 from specialized_heads.experiment.given import DESCRIPTION as GIVEN
 from specialized_heads.experiment.given import read_given

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.bpe import OURS, SpecialTokens
+from specialized_heads.corpus.tokens import OURS, SpecialTokens
 from specialized_heads.exchange import reading
 from specialized_heads.exchange.reading import CONFIG, WEIGHTS
 from specialized_heads.model.architecture import Architecture

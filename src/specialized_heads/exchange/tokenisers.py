@@ -5,7 +5,7 @@ reads. Here the pieces are reordered by id, so the SentencePiece file alone is e
 without an id follow at the end: the tokeniser may choose them, and the model reads the unknown
 token (`SpecialTokens.known`). Tokens that the SentencePiece file lacks, such as those of the other
 side, become unused pieces: they are decoded, and a text has them only where its characters are
-unknown (`corpus.bpe.encode_ids`).
+unknown (`corpus.tokens.encode_ids`).
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from specialized_heads.corpus.bpe import SpecialTokens
+from specialized_heads.corpus.tokens import SpecialTokens
 from specialized_heads.exchange.huggingface import shared, target_vocabulary
 from specialized_heads.exchange.reading import (
     CONFIG,

@@ -1,32 +1,43 @@
 """Stage: all measurements of the heads of one model, one row per head (sections 4 and 5).
 
-Relevance comes from the relevance stage, on the development set; everything else from attention
-maps on the analysis set. The functions of section 5 are those of encoder heads; of these, decoder
-and cross-attention heads only have a position. docs/heads.md describes every column.
+Relevance comes from the relevance stage, on the development set; everything else is counted in one
+pass over attention maps of the analysis set. Each batch of maps is dropped once it is counted, so
+memory grows with the set only by small counts per sentence. The functions of section 5 are those of
+encoder heads; of these, decoder and cross-attention heads only have a position. docs/heads.md
+describes every column.
+
+Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4).
+Entropy is that of the whole distribution, EOS included: without it the weights do not sum to one.
+The weight on EOS distinguishes a head that is certain of a word from one that parks its attention
+on EOS.
+
+Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import torch
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
 from specialized_heads.experiment.sections import Heads
-from specialized_heads.heads.functions import (
-    LEAST_ARCS,
-    NEIGHBOURS,
-    OF_TOKENS,
-    frequency_ranks,
-    functions_of,
-    preferred,
-    share_at,
+from specialized_heads.heads import functions, maps
+from specialized_heads.heads.functions import LEAST_ARCS, NEIGHBOURS, OF_TOKENS, share_at
+from specialized_heads.heads.maps import head_numbers
+from specialized_heads.heads.syntactic import (
+    ENDINGS,
+    Sentence,
+    align,
+    arc_hits,
+    bootstrap_intervals,
+    score_names,
+    word_attention,
 )
-from specialized_heads.heads.maps import examples, head_numbers
-from specialized_heads.heads.measure import Counted, measure
-from specialized_heads.heads.syntactic import ENDINGS, align, bootstrap_intervals, score_names
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Transformer
@@ -35,17 +46,117 @@ from specialized_heads.parsing.words import read_parses
 from specialized_heads.tables import HEAD, read_columns, read_table, write_table
 
 
+class OfType:
+    """What is counted for the H heads of one attention type.
+
+    queries: their number.
+    sums: over queries, by column of the table of heads (H,).
+    offsets: counts of relative positions (H, 2·reach + 1), see `functions.offset_counts`.
+    visible: see `functions.visible_counts` (2, 2·reach + 1).
+    """
+
+    def __init__(self, kind: str, heads: int, *, reach: int) -> None:
+        self.kind, self.reach, self.queries = kind, reach, 0
+        columns = ["confidence", "entropy", "output_norm"]
+        columns += ["eos_weight"] * (kind != "decoder")  # the decoder's input has no EOS
+        self.sums = {column: np.zeros(heads) for column in columns}
+        self.offsets = np.zeros((heads, 2 * reach + 1), np.int64)
+        self.visible = np.zeros((2, 2 * reach + 1))
+
+    def add(self, batch: maps.Maps, best: np.ndarray, *, eos: int) -> None:
+        """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source
+        tokens."""
+        weights, keys = batch.weights[self.kind], batch.keys[self.kind]
+        queries = batch.queries[self.kind]
+        values = {  # (B, H, T)
+            "confidence": weights.masked_fill(~keys[:, None, None], 0.0).amax(-1),
+            "entropy": torch.special.entr(weights).sum(-1),
+            "output_norm": batch.norms[self.kind],
+        }
+        if "eos_weight" in self.sums:
+            values["eos_weight"] = (weights * (batch.source == eos)[:, None, None]).sum(-1)
+        for column, value in values.items():
+            self.sums[column] += (value * queries[:, None]).sum((0, 2)).double().numpy()
+        self.queries += int(queries.sum())
+        keys, positioned = keys.numpy(), functions.choosing(self.kind, queries.numpy())
+        origin = functions.expected(self.kind, positioned, keys)
+        self.offsets += functions.offset_counts(best, origin, positioned, reach=self.reach)
+        visible = functions.visible_counts(self.kind, origin, positioned, keys, reach=self.reach)
+        self.visible += visible
+
+    def means(self) -> dict[str, np.ndarray]:
+        """Means over queries, by column (H,); NaN without queries."""
+        return {column: total / (self.queries or np.nan) for column, total in self.sums.items()}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts over the analysis set.
+
+    types: by attention type.
+    shares: of argmaxes of encoder heads, by column (H,), see `functions.Function`; NaN where no
+    sentence qualifies.
+    share_queries: the queries that each function counts, by its score.
+    hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H,
+        R, 2), those that the best fixed offset gets right (N, R, 2), and all (N, R, 2).
+    """
+
+    types: dict[str, OfType]
+    shares: dict[str, np.ndarray]
+    share_queries: dict[str, int]
+    hits: np.ndarray
+    fixed: np.ndarray
+    arcs: np.ndarray
+
+
+def measure(
+    model: Transformer,
+    store: TokenStore,
+    sentences: dict[int, Sentence],
+    fixed_offsets: dict[tuple[str, str], int | None],
+    **known: object,
+) -> Counted:
+    """Count all statistics of heads.
+
+    Args:
+        sentences: those with a tree, by number.
+        fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
+        known: what functions depend on: `ranks`, `cutoff` and `pieces`, see `functions.Function`.
+    """
+    reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
+    types = {kind: OfType(kind, len(head_numbers(model, kind)), reach=reach) for kind in KINDS}
+    hits, share_queries = {}, dict.fromkeys((each.score for each in OF_TOKENS), 0)
+    arc_counts = []
+    for batch in maps.attention_maps(model, store):
+        # Weights and positions, of all types.
+        best = {kind: maps.argmax(batch.weights[kind], batch.keys[kind]).numpy() for kind in KINDS}
+        for kind, counts in types.items():
+            counts.add(batch, best[kind], eos=store.tokens.eos)
+        # Shares of the argmaxes of encoder heads.
+        queries, source = batch.queries["encoder"].numpy(), batch.source.numpy()
+        for function in OF_TOKENS:
+            found, number = function.count(best["encoder"], queries, source, **known)
+            hits[function.score] = hits.get(function.score, 0) + found
+            share_queries[function.score] += number
+        # Arcs of the sentences with a tree.
+        numbers = batch.sentences.tolist()
+        if rows := [row for row, number in enumerate(numbers) if number in sentences]:
+            parsed = [sentences[numbers[row]] for row in rows]
+            attention = word_attention(batch.weights["encoder"][rows], parsed)
+            arc_counts.append(arc_hits(attention, parsed, fixed_offsets))
+    shares = {
+        column: row / (share_queries[each.score] or np.nan)
+        for each in OF_TOKENS
+        for column, row in zip(each.columns, hits[each.score], strict=True)
+    }
+    arcs = map(np.concatenate, zip(*arc_counts, strict=True))
+    return Counted(types, shares, share_queries, *arcs)
+
+
 def table_schema(relations: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    measured = (
-        "relevance",
-        "relevance_error",
-        "confidence",
-        "entropy",
-        "output_norm",
-        "eos_weight",
-    )
+    measured = "relevance relevance_error confidence entropy output_norm eos_weight".split()
     columns += [(name, pa.float64()) for name in measured]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
@@ -54,9 +165,8 @@ def table_schema(relations: list[str]) -> pa.Schema:
         columns += [(f"{relation}_arcs", pa.int64())]
         columns += [(name + ending, pa.float64()) for name in names for ending in ENDINGS]
     columns += [(name, pa.float64()) for function in OF_TOKENS for name in function.columns]
-    columns += [
-        (name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")
-    ]
+    lists = ("functions", "relations", "relations_certain")
+    columns += [(name, pa.list_(pa.string())) for name in lists]
     return pa.schema(columns)
 
 
@@ -81,14 +191,13 @@ def head_rows(
     syntax = syntactic_columns(counted, relations, seed=seed)
     names = score_names(relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
-    # the decoder sees no next token
-    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}
+    neighbours = {"encoder": NEIGHBOURS, "decoder": NEIGHBOURS[:2], "cross": ()}  # the visible ones
     rows = []
     for kind, of_type in counted.types.items():
         means, (possible, chance) = of_type.means(), of_type.visible
         for number, (layer, head) in enumerate(head_numbers(model, kind)):
             counts = of_type.offsets[number]
-            place = preferred(kind, counts, possible)
+            place = functions.preferred(kind, counts, possible)
             row = {"type": kind, "layer": layer, "head": head}
             row |= dict(zip(("relevance", "relevance_error"), relevance[kind, layer, head]))
             row |= {column: values[number] for column, values in means.items()}
@@ -97,17 +206,16 @@ def head_rows(
                 row["positional_chance"] = share_at(kind, place.offset, chance, possible)
             if kind != "cross":
                 row["positional_share_raw"] = place.share_raw
-            row |= {
-                f"share_{offset:+d}": share_at(kind, offset, counts, possible)
-                for offset in neighbours[kind]
-            }
+            for offset in neighbours[kind]:
+                row[f"share_{offset:+d}"] = share_at(kind, offset, counts, possible)
             margins = {}
             if kind == "encoder":
-                row |= syntax[number] | {
-                    column: shares[number] for column, shares in counted.shares.items()
-                }
+                row |= syntax[number]
+                row |= {column: shares[number] for column, shares in counted.shares.items()}
                 margins = {name: row[f"{name}_margin"] for name in names.flat}
-            row["functions"], syntactic = functions_of(kind, place, margins=margins, shares=row)
+            row["functions"], syntactic = functions.functions_of(
+                kind, place, margins=margins, shares=row
+            )
             if kind == "encoder":
                 # On other sentences too the head would beat the fixed offset; not corrected for the
                 # number of heads.
@@ -127,20 +235,13 @@ def syntactic_columns(
     if not heads:  # all encoder heads are pruned
         return []
     scores = bootstrap_intervals(counted.hits, counted.fixed, counted.arcs, seed=seed)
-    names = score_names(relations)
-    arcs = {
-        f"{relation}_arcs": int(number)
-        for relation, number in zip(relations, counted.arcs.sum(0)[:, 0])
-    }
-    return [
-        arcs
-        | {
-            name + end: float(x)
-            for end in scores
-            for name, x in zip(names.flat, scores[end][head].flat)
-        }
-        for head in range(heads)
-    ]
+    names, numbers = score_names(relations).ravel(), counted.arcs.sum(0)[:, 0].tolist()
+    arcs = {f"{relation}_arcs": number for relation, number in zip(relations, numbers)}
+    rows = [dict(arcs) for _ in range(heads)]
+    for ending, values in scores.items():
+        for row, of_head in zip(rows, values.reshape(heads, -1).tolist()):
+            row |= {name + ending: value for name, value in zip(names, of_head)}
+    return rows
 
 
 class Settings(stage.Section):
@@ -176,7 +277,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     offsets = {
         (row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()
     }
-    ranks = frequency_ranks(train.source, vocabulary=bpe.vocab_size())
+    ranks = functions.frequency_ranks(train.source, vocabulary=bpe.vocab_size())
     pieces = [bpe.id_to_piece(number) for number in range(bpe.vocab_size())]
     counted = measure(model, store, sentences, offsets, ranks=ranks, pieces=pieces, cutoff=cutoff)
     rows = head_rows(model, counted, relevance, relations, seed=settings.seed)
@@ -184,8 +285,11 @@ def main(files: stage.Files, settings: Settings) -> None:
     if absent := [relation for relation, number in arcs.items() if not number]:
         stage.log.warning("%s: no arc of %s", files.parses, explain_absent(absent, parses.values()))
     write_table(files.output, pa.Table.from_pylist(rows, schema=table_schema(relations)))
-    kept = examples(model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"])
+    kept = maps.examples(
+        model, store, bpe, ranks=ranks, cutoff=cutoff, shares=counted.shares["rarest"]
+    )
     stage.write_json(files.examples, kept)
+    functional = [row["type"] for row in rows if row["functions"]]
     report = {
         "sentences": len(texts),
         "parsed": len(parses),
@@ -194,26 +298,14 @@ def main(files: stage.Files, settings: Settings) -> None:
         "share_queries": counted.share_queries,
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
-        "fewer_than_least_arcs": [
-            relation for relation, number in arcs.items() if number < LEAST_ARCS
-        ],
-        "labelled": {
-            kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind)
-            for kind in KINDS
-        },
+        "fewer_than_least_arcs": [name for name, number in arcs.items() if number < LEAST_ARCS],
+        "labelled": {kind: functional.count(kind) for kind in KINDS},
     }
     stage.write_json(files.report, report)
-    stage.log.info(
-        "%d heads; %d of %d sentences aligned with their parses",
-        len(rows),
-        len(sentences),
-        len(texts),
-    )
+    said = "%d heads; %d of %d sentences aligned with their parses"
+    stage.log.info(said, len(rows), len(sentences), len(texts))
     labelled, encoder = report["labelled"]["encoder"], sum(row["type"] == "encoder" for row in rows)
-    reason = (
-        ""
-        if labelled or not encoder
-        else "; most likely the model is small or was trained for few updates"
-    )
+    reason = "; most likely the model is small or was trained for few updates"
+    reason = reason if encoder and not labelled else ""
     verb = "has" if labelled == 1 else "have"
     stage.log.info("%d of %d encoder heads %s a function%s", labelled, encoder, verb, reason)

@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 NEIGHBOURS = (-1, 0, 1)  # relative positions whose shares the table of heads gives for every head
-# source tokens; a cross-attention maximum this close to the preferred position counts as on it
-NEAR = 1
-# source tokens; the largest distance of a diagonal head's preferred position from the diagonal
-BESIDE = 1
+# In cross-attention, in source tokens: a maximum this close to the preferred position counts as on
+# it, and a head whose preferred position is this close to the diagonal is diagonal.
+NEAR = BESIDE = 1
 LEAST_ARCS = 30  # of a relation, for labels that hold on other sentences too
 
 
@@ -92,9 +91,8 @@ def offset_counts(
     """
     heads, width = best.shape[1], 2 * reach + 1
     columns = best - origin[:, None] + reach + width * np.arange(heads)[:, None]  # (B, H, T)
-    return np.bincount(columns.swapaxes(1, 2)[queries].ravel(), minlength=heads * width).reshape(
-        heads, width
-    )
+    counted = columns.swapaxes(1, 2)[queries].ravel()
+    return np.bincount(counted, minlength=heads * width).reshape(heads, width)
 
 
 def visible_counts(
@@ -137,9 +135,8 @@ def share_at(kind: str, offset: int, counts: np.ndarray, possible: np.ndarray) -
     """The share of the possible queries whose argmax is at an offset, NaN without any;
     cross-attention: up to `NEAR` away."""
     place, width = offset + len(counts) // 2, NEAR if kind == "cross" else 0
-    return float(
-        counts[max(place - width, 0) : place + width + 1].sum() / (possible[place] or np.nan)
-    )
+    there = counts[max(place - width, 0) : place + width + 1].sum()
+    return float(there / (possible[place] or np.nan))
 
 
 def rare_hits(
@@ -162,8 +159,7 @@ def rare_hits(
     rarest = rank.max(-1, keepdims=True)
     second = np.where(rank == rarest, -1, rank).max(-1, keepdims=True)
     counted = queries & (rarest >= cutoff)
-    # rank of the token attended to, (B, H, T)
-    attended = np.take_along_axis(rank[:, None], best, axis=2)
+    attended = np.take_along_axis(rank[:, None], best, axis=2)  # its rank, (B, H, T)
     first = (attended == rarest[:, None]) & counted[:, None]
     either = first | ((attended == second[:, None]) & counted[:, None])
     return np.stack([first.sum((0, 2)), either.sum((0, 2))]), int(counted.sum())
@@ -206,8 +202,7 @@ POSITIONAL, SYNTACTIC, RARE_WORDS, DIAGONAL = "positional", "syntactic", "rare w
 FUNCTIONS = (
     Function(POSITIONAL, "positional_share", 0.9, "share at one position"),  # section 5.1
     Function(SYNTACTIC, "", 0.1, "margin over the fixed offset"),  # section 5.2
-    # section 5.3
-    Function(
+    Function(  # section 5.3
         RARE_WORDS, "rarest", 0.5, "share at the rarest token", rare_hits, more=("two_rarest",)
     ),
 )

@@ -24,7 +24,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
 
-# about the most in the maps of one type of a batch; the C library clears larger memory at each use
+# About the most in the maps of one type of a batch; the C library clears larger memory at each use.
 FLOATS = 8_000_000
 EXAMPLES = 3  # sentences kept for figure 5
 EXAMPLE_TOKENS = range(8, 15)  # their lengths in subwords, so that a map can be read
@@ -37,8 +37,7 @@ class Maps:
     sentences: numbers of the sentences in the set (B,).
     source: ids (B, S), tags, EOS and padding included.
     weights: per attention type (B, H, T, S).
-    norms: per type, the norm of what a head adds to the residual stream (B, H, T); see
-    `contributions`.
+    norms: per type, those of `contributions` (B, H, T).
     queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's
         start token (the last tag, if there are any) is the first of them; it sees no other and is
         not a query of self-attention.
@@ -64,13 +63,10 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
     sentences."""
     heads = max(len(head_numbers(model, kind)) for kind in KINDS)
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
-    batches = [
-        part
-        for batch in in_order(store, tokens=tokens)
-        for part in np.array_split(
-            batch, min(len(batch), 1 + len(batch) * longest[batch].max() ** 2 * heads // FLOATS)
-        )
-    ]
+    batches: list[np.ndarray] = []
+    for batch in in_order(store, tokens=tokens):
+        parts = 1 + len(batch) * longest[batch].max() ** 2 * heads // FLOATS
+        batches += np.array_split(batch, min(len(batch), parts))
     for sentences in progress(batches, what="attention maps"):
         batch = make_batch(store, sentences).to(model.device)
         activations: Activations = {}
@@ -80,25 +76,21 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         source[:, : len(special.source_tags)] = False
         # The decoder's input has no EOS. A sentence without a target (analysis text that is not
         # parallel) has no queries.
-        target = batch.real(batch.target_out) & batch.real(batch.target_out)[:, tags + 1 :].any(
-            1, keepdim=True
-        )
+        real = batch.real(batch.target_out)
+        target = real & real[:, tags + 1 :].any(1, keepdim=True)
         target[:, :tags] = False
         choosing = target.clone()
         choosing[:, : tags + 1] = False
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights, norms = {}, {}
-        for kind in KINDS:
+        for kind, size in sizes.items():
             attentions = [a for a in model.attentions(kind) if a.heads]
             layers = [activations[kind, a.layer, "weights"] for a in attentions]
-            weights[kind] = (
-                torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
-            )
             added = [contributions(a, activations[kind, a.layer, "context"]) for a in attentions]
-            norms[kind] = (
-                torch.cat(added, dim=1).cpu() if added else torch.zeros(b, 0, sizes[kind][0])
-            )
+            none = torch.zeros(b, 0, *size, device=model.device)  # where no head is left
+            weights[kind] = torch.cat([none, *layers], dim=1).cpu()
+            norms[kind] = torch.cat([none[..., 0], *added], dim=1).cpu()
         source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
         yield Maps(
             sentences=sentences,
@@ -125,13 +117,11 @@ def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor
     for batch in attention_maps(model, store):
         for row, number in enumerate(batch.sentences.tolist()):
             source, target = len(store.source_ids(number)) + 1, len(store.target_ids(number)) + 1
-            sizes = {
-                "encoder": (source, source),
-                "decoder": (target, target),
-                "cross": (target, source),
-            }
+            weights = {kind: maps[row] for kind, maps in batch.weights.items()}
             found[number] = {
-                kind: batch.weights[kind][row, :, :t, :s] for kind, (t, s) in sizes.items()
+                "encoder": weights["encoder"][:, :source, :source],
+                "decoder": weights["decoder"][:, :target, :target],
+                "cross": weights["cross"][:, :target, :source],
             }
     return [found[number] for number in range(len(store))]
 
@@ -175,33 +165,19 @@ def examples(
         if len(rarest) == EXAMPLES:
             break
     if not rarest:
-        length = (
-            ""
-            if np.isnan(shares).all()
-            else f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
-        )
+        length = f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
+        length = "" if np.isnan(shares).all() else length
         return none | {"kind": f"no sentence{length} has a token beyond heads.rare_cutoff"}
     passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
     lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
     best = int(np.argmax(shares if passed else np.where(lowest, shares, -1.0)))
     picked = store.select(list(rarest))
     attention = [weights["encoder"][best] for weights in of_sentences(model, picked)]
-    sentences = [
-        {
-            "tokens": [bpe.id_to_piece(int(i)) for i in picked.source_ids(number)] + ["</s>"],
-            "attention": [
-                [round(float(weight), 6) for weight in line] for line in attention[number]
-            ],
-            "rarest": place,
-        }
-        for number, place in enumerate(rarest.values())
-    ]
+    sentences = []
+    for number, place in enumerate(rarest.values()):
+        tokens = [bpe.id_to_piece(int(token)) for token in picked.source_ids(number)]
+        rows = [[round(weight, 6) for weight in row] for row in attention[number].tolist()]
+        sentences.append({"tokens": [*tokens, "</s>"], "attention": rows, "rarest": place})
     layer, head = heads[best]
-    kind = RARE_WORDS if passed else "best of its layer"
-    return {
-        "layer": layer,
-        "head": head,
-        "kind": kind,
-        "score": float(shares[best]),
-        "sentences": sentences,
-    }
+    kind, score = RARE_WORDS if passed else "best of its layer", float(shares[best])
+    return {"layer": layer, "head": head, "kind": kind, "score": score, "sentences": sentences}

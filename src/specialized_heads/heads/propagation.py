@@ -10,10 +10,11 @@ connections. A neuron z = Σ c_u of relevance R gives its input u
 so every rule costs at most two matrix products, one with the weights and one with their absolute
 values.
 
-    z_plus      alpha_beta with α = 1: c_u⁺ / Σ c⁺, positive contributions only (Montavon et al.
-    2017) alpha_beta  α c_u⁺ / Σ c⁺ + (1 - α) c_u⁻ / Σ c⁻ (Bach et al. 2015, eq. 60). Both ratios
-    are positive, so with α up to 1 no
-                share is negative. Contributions that all have one sign share R among themselves
+    z_plus      alpha_beta with α = 1: c_u⁺ / Σ c⁺, positive contributions only
+                (Montavon et al. 2017)
+    alpha_beta  α c_u⁺ / Σ c⁺ + (1 - α) c_u⁻ / Σ c⁻ (Bach et al. 2015, eq. 60). Both ratios are
+                positive, so with α up to 1 no share is negative. Contributions that all have one
+                sign share R among themselves
     epsilon     weight ratios (appendix A): c_u / (z + ε sign z). With ε > 0 the share ε / (|z| + ε)
                 of R would be lost; it goes to the inputs in proportion to |c_u|. Shares can be
                 negative, and large where contributions cancel
@@ -40,8 +41,8 @@ from specialized_heads.model.transformer import FeedForward, Transformer
 from specialized_heads.training.batching import Batch
 
 TINY = 1e-20  # neurons whose contributions are smaller than this in total get no relevance
-# a sign with a smaller share of all contributions counts as absent: float32 cannot tell it from
-# rounding
+# A sign with a smaller share of all contributions counts as absent: float32 cannot tell it from
+# rounding.
 ABSENT = 1e-5
 
 
@@ -118,14 +119,13 @@ def propagate(
     activations: Activations = {}
     states = model(batch.source, batch.target_in, activations)
     seen = states[rows, positions]
-    # contributions to the top-1 logit, (N, D)
+    # Contributions to the top-1 logit, (N, D).
     logit = seen * model.output_embedding[model.logits(seen).argmax(-1)]
+    z, size = logit.sum(-1, keepdim=True), logit.abs().sum(-1, keepdim=True)
     found = []
     for rule in rules:
         relevance = states.new_zeros(len(rows), *states.shape[1:])  # (N, T, D)
-        shares = divide(
-            logit, rule.ratios(logit.sum(-1, keepdim=True), logit.abs().sum(-1, keepdim=True))
-        )
+        shares = divide(logit, rule.ratios(z, size))
         relevance[torch.arange(len(rows), device=states.device), positions] = shares
         found.append(to_embeddings(model, activations, relevance, rule, rows))
     return found
@@ -135,41 +135,31 @@ def to_embeddings(
     model: Transformer, activations: Activations, relevance: Tensor, rule: Rule, rows: Tensor
 ) -> Relevance:
     """From the decoder's output (N, T, D) down to the embeddings."""
-    result = Relevance()
-    # relevance of the encoder's output, from all decoder layers
+    result, how = Relevance(), (rule, rows)
+    # Relevance of the encoder's output, from all decoder layers.
     memory = torch.zeros((), device=relevance.device)
     for layer in reversed(model.decoder):
-        relevance = through_feed_forward(layer.feed_forward, activations, relevance, rule, rows)
-        relevance, update = through_residual(
-            "cross", layer.cross.layer, activations, relevance, rule, rows
-        )
-        to_queries, to_keys = through_attention(
-            layer.cross, activations, update, rule, rows, result
-        )
+        number = layer.layer
+        relevance = through_feed_forward(layer.feed_forward, activations, relevance, *how)
+        relevance, update = through_residual("cross", number, activations, relevance, *how)
+        to_queries, to_keys = through_attention(layer.cross, activations, update, *how, result)
         relevance, memory = relevance + to_queries, memory + to_keys
-        relevance, update = through_residual(
-            "decoder", layer.attention.layer, activations, relevance, rule, rows
-        )
-        relevance = relevance + sum(
-            through_attention(layer.attention, activations, update, rule, rows, result)
-        )
-        result.totals[f"decoder {layer.attention.layer + 1}"] = total(relevance) + total(memory)
+        relevance, update = through_residual("decoder", number, activations, relevance, *how)
+        below = through_attention(layer.attention, activations, update, *how, result)
+        relevance = relevance + sum(below)
+        result.totals[f"decoder {number + 1}"] = total(relevance) + total(memory)
     from_target = total(relevance)
     relevance = memory
     for layer in reversed(model.encoder):
+        number, heads = layer.layer, len(layer.attention.heads)
         if relevance.dim():  # a decoder without cross-attention heads sends no relevance here
-            relevance = through_feed_forward(layer.feed_forward, activations, relevance, rule, rows)
-            relevance, update = through_residual(
-                "encoder", layer.attention.layer, activations, relevance, rule, rows
-            )
-            relevance = relevance + sum(
-                through_attention(layer.attention, activations, update, rule, rows, result)
-            )
+            relevance = through_feed_forward(layer.feed_forward, activations, relevance, *how)
+            relevance, update = through_residual("encoder", number, activations, relevance, *how)
+            below = through_attention(layer.attention, activations, update, *how, result)
+            relevance = relevance + sum(below)
         else:
-            result.heads["encoder", layer.attention.layer] = relevance.new_zeros(
-                len(rows), len(layer.attention.heads)
-            )
-        result.totals[f"encoder {layer.attention.layer + 1}"] = from_target + total(relevance)
+            result.heads["encoder", number] = relevance.new_zeros(len(rows), heads)
+        result.totals[f"encoder {number + 1}"] = from_target + total(relevance)
     return result
 
 
@@ -205,19 +195,17 @@ def through_linear(
     inputs = (of_steps(m, rows).mul_(relevance) @ weight).mul_(of_steps(x, rows))
     if d is None:
         return inputs
-    return inputs.addcmul_(
-        of_steps(d, rows).mul_(relevance) @ weight.abs(), of_steps(x.abs(), rows)
-    )
+    sizes = of_steps(d, rows).mul_(relevance) @ weight.abs()
+    return inputs.addcmul_(sizes, of_steps(x.abs(), rows))
 
 
 def through_feed_forward(
     module: FeedForward, activations: Activations, relevance: Tensor, rule: Rule, rows: Tensor
 ) -> Tensor:
     """From the output of a feed-forward sub-layer and its residual sum to its input (N, P, D)."""
-    relevance, update = through_residual(
-        module.name, module.layer, activations, relevance, rule, rows
-    )
-    x, hidden = (activations[module.name, module.layer, name] for name in ("input", "hidden"))
+    place = (module.name, module.layer)
+    relevance, update = through_residual(*place, activations, relevance, rule, rows)
+    x, hidden = (activations[*place, name] for name in ("input", "hidden"))
     inner = through_linear(hidden, module.contract.weight, update, rule, rows)
     return relevance + through_linear(x, module.expand.weight, inner, rule, rows)
 
@@ -251,9 +239,8 @@ def through_attention(
     weights, values = activations[kind, layer, "weights"], activations[kind, layer, "values"]
     # (N, H, S, K) -> (N, S, H*K)
     values = through_sum(weights, values, outputs, rule, rows).transpose(1, 2).flatten(2)
-    return nothing, through_linear(
-        activations[kind, layer, "keys_input"], module.value, values, rule, rows
-    )
+    keys = activations[kind, layer, "keys_input"]
+    return nothing, through_linear(keys, module.value, values, rule, rows)
 
 
 def through_sum(
@@ -269,11 +256,10 @@ def through_sum(
     m, d = rule.ratios(weights @ values, weights @ values.abs())
     back = of_steps(weights, rows).transpose(-1, -2)
     inputs = (back @ of_steps(m, rows).mul_(relevance)).mul_(of_steps(values, rows))
-    return (
-        inputs
-        if d is None
-        else inputs.addcmul_(back @ of_steps(d, rows).mul_(relevance), of_steps(values.abs(), rows))
-    )
+    if d is None:
+        return inputs
+    sizes = back @ of_steps(d, rows).mul_(relevance)
+    return inputs.addcmul_(sizes, of_steps(values.abs(), rows))
 
 
 def of_steps(x: Tensor, rows: Tensor) -> Tensor:

@@ -35,9 +35,9 @@ class Average:
     """Relevance by one rule over generation steps of a set of N sentences.
 
     heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the
-    heads of the layer (A.3).
+        heads of the layer (A.3).
     errors: standard errors of these means (H,), with sentences as the independent units; NaN for a
-    single sentence.
+        single sentence.
     sums: the same as `heads`, summed over the steps of each sentence (N, H).
     steps: number of steps of each sentence (N,).
     conservation: per level, from the logit down, the median and the largest |total - 1| over steps.
@@ -74,22 +74,16 @@ def average_relevance(
     widest = max(model.architecture.feed_forward, model.architecture.width)
     floats = BATCH_FLOATS if model.device.type == "cpu" else GPU_BATCH_FLOATS
     pieces = cut(longest[sentence], np.arange(len(sentence)), floats // widest)
-    parts = []
+    parts, chosen = [], list(map(Rule.named, rules))
     for piece in stage.progress(pieces, what="relevance", unit="batch"):
         sentences, rows = np.unique(sentence[piece], return_inverse=True)
         batch = make_batch(store, sentences)
-        # No step sees what follows its prefix.
-        batch = replace(batch, target_in=batch.target_in[:, : last[sentences].max() + 1]).to(
-            model.device
-        )
-        steps = [
-            torch.from_numpy(x).to(model.device, non_blocking=True) for x in (rows, position[piece])
-        ]
-        parts.append(
-            propagate(
-                model, batch, rules=list(map(Rule.named, rules)), rows=steps[0], positions=steps[1]
-            )
-        )
+        seen = batch.target_in[:, : last[sentences].max() + 1]  # no step sees what follows
+        batch = replace(batch, target_in=seen).to(model.device)
+        steps = {"rows": rows, "positions": position[piece]}
+        for name, numbers in steps.items():
+            steps[name] = torch.from_numpy(numbers).to(model.device, non_blocking=True)
+        parts.append(propagate(model, batch, rules=chosen, **steps))
     keys = [(attention.kind, attention.layer) for attention in model.attentions()]
     return {
         rule: summarise(rule, [part[number] for part in parts], keys, sentence, size=len(store))
@@ -147,19 +141,15 @@ def summarise(
         np.add.at(total, sentence, shares)
         mean = total.sum(0) / steps.sum()
         squares = ((total - steps[:, None] * mean) ** 2).sum(0)
-        error = (
-            np.sqrt(squares * clusters / (clusters - 1)) / steps.sum()
-            if clusters > 1
-            else np.full(len(mean), np.nan)
-        )
+        error = np.full(len(mean), np.nan)
+        if clusters > 1:
+            error = np.sqrt(squares * clusters / (clusters - 1)) / steps.sum()
         heads[kind, layer], errors[kind, layer], sums[kind, layer] = mean, error, total
     conservation = {}
     for level in parts[0].totals:
         deviation = (torch.cat([part.totals[level] for part in parts]).cpu() - 1).abs()
-        conservation[level] = {
-            "median": float(deviation.median()),
-            "largest": float(deviation.max()),
-        }
+        median, largest = float(deviation.median()), float(deviation.max())
+        conservation[level] = {"median": median, "largest": largest}
     return Average(heads, errors, sums, steps, conservation)
 
 
@@ -170,16 +160,14 @@ def stability(average: Average) -> dict[str, list[dict[str, float]]]:
         per attention type, for each layer with two heads or more that relevance reaches: `layer`,
         from 1, and `top_head`, the share of `SPLITS` random splits whose halves agree.
     """
-    sides = np.random.default_rng(1).permuted(
-        np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1)), axis=1
-    )
+    alternating = np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1))
+    sides = np.random.default_rng(1).permuted(alternating, axis=1)
     rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for (kind, layer), sums in average.sums.items():
         if len(sums) < 2 or sums.shape[1] < 2 or not sums.any():
             continue
-        means = np.stack(
-            [side @ sums / (side @ average.steps)[:, None] for side in (sides, 1 - sides)]
-        )
+        halves = (sides, 1 - sides)
+        means = np.stack([half @ sums / (half @ average.steps)[:, None] for half in halves])
         first, second = means.argmax(-1)
         rows[kind].append({"layer": layer + 1, "top_head": (first == second).mean()})
     return rows
@@ -196,9 +184,8 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
-    averages = average_relevance(
-        model, dev, rules=settings.rules, predictions=settings.predictions, seed=settings.seed
-    )
+    how = settings.model_dump(include={"rules", "predictions", "seed"})
+    averages = average_relevance(model, dev, **how)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
     schema = pa.schema(HEAD)
@@ -211,8 +198,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         report["conservation"][rule] = average.conservation
         report["stability"][rule] = stability(average)
         worst = max(level["largest"] for level in average.conservation.values())
-        stage.log.info(
-            "%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst
-        )
+        said = "%s: %d predictions, relevance conserved to %.1e"
+        stage.log.info(said, rule, report["steps"], worst)
     write_table(files.output, pa.table(columns, schema=schema))
     stage.write_json(files.report, report)

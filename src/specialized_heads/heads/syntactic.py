@@ -1,10 +1,16 @@
 """Syntactic heads: does an attention head attend from a word to its syntactic head or dependent
 (section 5.2)?
 
-Trees are aligned with the subwords of a model, and attention between subwords becomes attention
-between words: attention to a word is the sum over its pieces, attention from a word the mean over
-its pieces. A head is right on an arc if it attends most to the word at the other end. Each relation
-counts in both directions, each compared with the best fixed offset.
+Trees are aligned with the subwords of a model by character offsets in the raw sentence, never by
+matching strings: SentencePiece gives the bytes of the raw text that each piece covers, the parser
+the characters of each word. A piece belongs to every word that it overlaps, even by one letter:
+"don't" in one piece belongs to both "do" and "n't". If the text was preprocessed before BPE, its
+characters are mapped to those of the raw sentence one by one, ignoring white space.
+
+Attention between subwords becomes attention between words: attention to a word is the sum over its
+pieces, attention from a word the mean over its pieces. A head is right on an arc if it attends most
+to the word at the other end. Each relation counts in both directions, each compared with the best
+fixed offset.
 
 Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and
 "n't". A shared piece is divided among its words in proportion to their characters in it. Words with
@@ -13,7 +19,7 @@ indistinguishable to attention: each gets the attention that they have together,
 them are left out, because a head that finds one also finds the other.
 
 Shapes: B sentences, H heads, S pieces (EOS and padding included), W words of the longest sentence,
-R relations.
+R relations. A span is (id, start, end): a piece, and characters [start, end) of a sentence.
 """
 
 import warnings
@@ -24,9 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from sentencepiece import SentencePieceProcessor
+from sentencepiece.sentencepiece_pb2 import SentencePieceText
 from torch import Tensor
 
-from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
 from specialized_heads.parsing.relations import DIRECTIONS, Arc, arcs
 from specialized_heads.parsing.words import Word
 
@@ -40,9 +46,7 @@ ENDINGS = ("", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_
 
 def score_names(relations: Sequence[str]) -> np.ndarray:
     """`<relation>_<direction>` (R, 2): the names of accuracies in tables."""
-    return np.array(
-        [[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations]
-    )
+    return np.array([[f"{name}_{direction}" for direction in DIRECTIONS] for name in relations])
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,96 @@ def align(
         pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
             shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
-            all_arcs = arcs(words, relations)
-            kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
-            left_out.update(
-                Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept)
-            )
+            kept = []
+            for arc in arcs(words, relations):
+                if pieces[arc.head] != pieces[arc.dependent]:
+                    kept.append(arc)
+                else:
+                    left_out[arc.relation] += 1
             pieces = [[tags + piece for piece in word] for word in pieces]
             sentences[number] = Sentence(pieces, shares, kept)
     return sentences, left_out
+
+
+def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
+    """The spans of the T pieces of a sentence, in order.
+
+    White space at the ends of a piece is not part of its span: "▁The" spans three letters, a piece
+    of white space alone has an empty span. Our own models neither normalise text nor cut bytes;
+    where an imported one does, pieces of a character each span all of it.
+    """
+    # The serialised form has byte offsets in all SentencePiece versions since 0.2.0.
+    encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
+    # of each byte
+    character = [*(index for index, letter in enumerate(text) for _ in letter.encode()), len(text)]
+    spans = []
+    for piece in encoded.pieces:
+        end = character[piece.end - 1] + 1 if piece.end > piece.begin else character[piece.end]
+        raw = text[character[piece.begin] : end]
+        start = end - len(raw.lstrip())
+        spans.append((piece.id, start, start + len(raw.strip())))
+    return spans
+
+
+def raw_characters(processed: str, raw: str) -> list[int] | None:
+    """For each character of a preprocessed sentence its position in the raw one, -1 for white
+    space.
+
+    None if more than case and white space differ. A character can have two in lower case ("İ").
+    """
+    letters = [
+        (low, position)
+        for position, letter in enumerate(raw)
+        if not letter.isspace()
+        for low in letter.lower()
+    ]
+    # Only the lower case of sigma depends on its neighbours, which tokenisation changes: ς at the
+    # end of a word.
+    expected, actual = (
+        "".join(text).replace("ς", "σ") for text in ([low for low, _ in letters], processed.split())
+    )
+    if expected != actual:
+        return None
+    positions = iter(position for _, position in letters)
+    return [-1 if letter.isspace() else next(positions) for letter in processed]
+
+
+def raw_piece_spans(
+    processor: SentencePieceProcessor, processed: str, raw: str
+) -> list[tuple[int, int, int]] | None:
+    """`piece_spans` of a preprocessed sentence, in characters of the raw one; None if the two are
+    different sentences."""
+    spans = piece_spans(processor, processed)
+    if processed == raw:
+        return spans
+    origin = raw_characters(processed, raw)
+    if origin is None:
+        return None
+    raw_spans, after = [], 0
+    for identity, start, end in spans:
+        first = after  # for a piece of white space alone
+        if start < end:
+            first, after = origin[start], origin[end - 1] + 1
+        raw_spans.append((identity, first, after))
+    return raw_spans
+
+
+def words_to_pieces(
+    word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]]
+) -> list[list[int]]:
+    """The positions (0 to T - 1) of the pieces that overlap each of the W words, whose characters
+    are [start, end).
+
+    A word without pieces has an empty list: its sentence cannot be aligned.
+    """
+    return [
+        [
+            position
+            for position, (_, start, end) in enumerate(piece_spans)
+            if start < word_end and end > word_start
+        ]
+        for word_start, word_end in word_spans
+    ]
 
 
 def piece_shares(
@@ -141,10 +227,8 @@ def word_attention(weights: Tensor, sentences: Sequence[Sentence]) -> Tensor:
     >>> word_attention(torch.tensor([[rows]]), [sentence]).tolist()
     [[[[0.5, 0.25], [1.0, 0.0]]]]
     """
-    pieces, most = (
-        weights.shape[-1],
-        max((len(sentence.words) for sentence in sentences), default=0),
-    )
+    pieces = weights.shape[-1]
+    most = max((len(sentence.words) for sentence in sentences), default=0)
     to_word = torch.zeros(len(sentences), pieces, most)
     from_ = torch.zeros(len(sentences), most, pieces)
     for b, sentence in enumerate(sentences):
@@ -188,14 +272,13 @@ def arc_hits(
         first = np.tile(np.arange(most), (batch, 1))  # per word, the first one with the same pieces
         for row, own in zip(first, (each.words for each in sentences), strict=True):
             row[: len(own)] = [own.index(pieces) for pieces in own]
-        # (B, H, W); ties go to the first word, so never to padding
-        best = attention.argmax(-1).numpy()
+        best = attention.argmax(-1).numpy()  # (B, H, W); ties go to the first word, not to padding
         np.add.at(counts, (sentence, relation), 1)
         for d, (looking, target) in enumerate(((head, dependent), (dependent, head))):
             attended = first[sentence[:, None], best[sentence, :, looking]]  # (arcs, H)
             right = attended == first[sentence, target][:, None]
             np.add.at(hits[..., d], (sentence, slice(None), relation), right)
-            # None becomes NaN
+            # None becomes NaN.
             wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)
             np.add.at(fixed[..., d], (sentence, relation), target - looking == wanted[relation])
     return hits, fixed, counts
@@ -226,23 +309,17 @@ def bootstrap_intervals(
         accuracy = counted.sum(0) / arcs.sum(0)
         for start in range(0, SAMPLES, RESAMPLES):
             size = min(RESAMPLES, SAMPLES - start)
-            # (size, N)
             weights = random.multinomial(n, np.full(n, 1.0 / n), size=size).astype(np.float64)
             drawn = (weights @ flat_arcs).reshape(size, 1, *arcs.shape[1:])
             resampled.append((weights @ flat_hits).reshape(size, *counted.shape[1:]) / drawn)
         accuracies = np.concatenate(resampled)  # (SAMPLES, H + 1, R, 2)
         low, high = np.nanpercentile(accuracies[:, :heads], [2.5, 97.5], axis=0)
-        margin_low, margin_high = np.nanpercentile(
-            accuracies[:, :heads] - accuracies[:, heads:], [2.5, 97.5], axis=0
-        )
+        margins = accuracies[:, :heads] - accuracies[:, heads:]
+        margin_low, margin_high = np.nanpercentile(margins, [2.5, 97.5], axis=0)
         width = NORMAL**2 / (arcs.sum(0) + NORMAL**2)  # of Wilson's interval at 0 or 1
     accuracy, baseline = accuracy[:heads], np.broadcast_to(accuracy[heads:], accuracy[:heads].shape)
     margin, below, above = accuracy - baseline, width * (accuracy == 1), width * (accuracy == 0)
-    margins = (
-        margin,
-        margin - np.hypot(margin - margin_low, below),
-        margin + np.hypot(margin_high - margin, above),
-    )
-    return dict(
-        zip(ENDINGS, (accuracy, low - below, high + above, baseline, *margins), strict=True)
-    )
+    margin_low = margin - np.hypot(margin - margin_low, below)
+    margin_high = margin + np.hypot(margin_high - margin, above)
+    found = (accuracy, low - below, high + above, baseline, margin, margin_low, margin_high)
+    return dict(zip(ENDINGS, found, strict=True))

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from specialized_heads.corpus.bpe import OURS, STRICT, Id, SpecialTokens
+from specialized_heads.corpus.tokens import OURS, STRICT, Id, SpecialTokens
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
 SCOPES = {"encoder": ("encoder",), "all": KINDS}  # of pruning: the types whose heads may be removed
-# type, layer and head, both from 1; heads of a pruned model keep their original numbers
+# Type, layer and head, both from 1; heads of a pruned model keep their original numbers.
 Head = tuple[str, int, int]
 
 
@@ -22,8 +22,7 @@ def _once(layer: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Layer = Annotated[tuple[Id, ...], AfterValidator(_once)]
-# numbers of the heads of each layer, from 0
-Heads = Annotated[tuple[Layer, ...], Field(max_length=1000)]
+Heads = Annotated[tuple[Layer, ...], Field(max_length=1000)]  # of each layer, numbers from 0
 Size = Annotated[int, Field(ge=1)]
 Vocabulary = Annotated[int, Field(ge=4)]
 Width = Annotated[int, Field(ge=2)]
@@ -45,19 +44,14 @@ class Architecture:
     decoder: Heads
     cross: Heads
     position_frequency: Positive = 1.0  # highest frequency of the sinusoids, radians per token
-    # ratio of their highest to their lowest frequency
-    position_base: Annotated[float, Field(gt=1)] = 1e4
+    position_base: Annotated[float, Field(gt=1)] = 1e4  # ratio of their highest to their lowest
     position_scale: Positive = 1.0  # their amplitude
     position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
-    # the lowest frequency is 1 / base; False: the next after it would be
-    position_last: bool = True
-    # heads 1 to 7 of each encoder layer attend as in `attention.LABELS`
-    fixed_patterns: bool = False
-    # normalise the sum after each sub-layer, not its input, and nothing after the last layer
+    position_last: bool = True  # the lowest is 1 / base; False: the next after it would be
+    fixed_patterns: bool = False  # encoder heads 1 to 7 attend as in `attention.LABELS`
+    # Normalise the sum after each sub-layer, not its input, and nothing after the last layer.
     post_norm: bool = False
-    activation: Literal["relu", "gelu", "swish"] = (
-        "relu"  # of the feed-forward sub-layers: one of `transformer.ACTIVATIONS`
-    )
+    activation: Literal["relu", "gelu", "swish"] = "relu"  # one of `transformer.ACTIVATIONS`
     attention_bias: bool = False  # biases in the four projections of attention
     output_bias: bool = False  # a constant bias on the logits
     norm_epsilon: Epsilon = 1e-6  # ε of LayerNorm
@@ -83,10 +77,9 @@ class Architecture:
         The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads
         are `width` / `heads` wide unless `head_width` is; `sizes` are the remaining fields.
         """
-        encoder, decoder = (
-            (tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers)
-        )
-        by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
+        layer = (tuple(range(heads)),)
+        decoder = layer * (decoder_layers or layers)
+        by_type = {"encoder": layer * layers, "decoder": decoder, "cross": decoder}
         return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
 
 

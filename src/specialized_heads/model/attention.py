@@ -55,9 +55,8 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Parameter(torch.empty(inner, a.width))
         self.output = nn.Parameter(torch.empty(a.width, inner))  # W^O
         for name, size in (("query", inner), ("key", inner), ("value", inner), ("output", a.width)):
-            setattr(
-                self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if a.attention_bias else None
-            )
+            bias = nn.Parameter(torch.zeros(size)) if a.attention_bias else None
+            setattr(self, f"{name}_bias", bias)
         self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
     def forward(
@@ -81,9 +80,7 @@ class MultiHeadAttention(nn.Module):
             the update of the residual stream (B, T, D).
         """
         if not self.heads:
-            return (
-                torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
-            )
+            return self.nothing(x)
         if isinstance(attn_mask, Blocks):
             return self.attend_packed(x, memory, attn_mask)
         if memory is None:
@@ -95,6 +92,10 @@ class MultiHeadAttention(nn.Module):
             activations[self.kind, self.layer, "keys_input"] = x if memory is None else memory
         return self.combine(context)
 
+    def nothing(self, x: Tensor) -> Tensor:
+        """The update of a residual stream like x without heads."""
+        return torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
+
     def attend_packed(self, x: Tensor, memory: Tensor | None, blocks: Blocks) -> Tensor:
         """As `forward`, for lists of tokens: x (N, D), memory (M, D) or None.
 
@@ -105,24 +106,17 @@ class MultiHeadAttention(nn.Module):
             open_ = gate.nonzero().flatten()
             gate, heads = gate[open_], len(open_)
             if not heads:
-                return (
-                    x.new_zeros(x.shape)
-                    if self.output_bias is None
-                    else self.output_bias.expand_as(x)
-                )
+                return self.nothing(x)
             rows = (open_[:, None] * self.head_width + torch.arange(self.head_width)).flatten()
         if memory is None:
             query, pair = self.joint(x, "query", "key", "value", rows=rows), None
         else:
-            query, pair = (
-                self.joint(x, "query", rows=rows),
-                self.joint(memory, "key", "value", rows=rows),
-            )
+            query = self.joint(x, "query", rows=rows)
+            pair = self.joint(memory, "key", "value", rows=rows)
         rate = self.dropout if self.training else 0.0
         context = attend(query, pair, blocks, heads=heads, dropout=rate)
-        if gate is not None:
+        if gate is not None:  # in float32
             by_head = context.view(-1, heads, self.head_width)
-            # gates are float32
             context = (by_head * gate[:, None]).to(context.dtype).view_as(context)
         output = self.output if rows is None else self.output.index_select(1, rows)
         return F.linear(context, output, self.output_bias)
@@ -136,17 +130,11 @@ class MultiHeadAttention(nn.Module):
         """Several projections of x side by side, (..., number*H*K); of these rows of each matrix,
         if given."""
 
-        def beside(parts: list[nn.Parameter]) -> Tensor:
-            return torch.cat(
-                parts if rows is None else [part.index_select(0, rows) for part in parts]
-            )
+        def beside(suffix: str = "") -> Tensor:
+            parts = [getattr(self, f"{name}{suffix}") for name in names]
+            return torch.cat(parts if rows is None else [p.index_select(0, rows) for p in parts])
 
-        weight = beside([getattr(self, name) for name in names])
-        bias = (
-            None
-            if self.query_bias is None
-            else beside([getattr(self, f"{name}_bias") for name in names])
-        )
+        weight, bias = beside(), None if self.query_bias is None else beside("_bias")
         return F.linear(x.to(weight.dtype), weight, bias)
 
     def attend(
@@ -161,9 +149,8 @@ class MultiHeadAttention(nn.Module):
         if activations is None and query.is_cuda and not self.fixed_patterns:
             rate = self.dropout if self.training else 0.0
             mask = None if attn_mask is None else attn_mask.to(query.dtype)
-            context = F.scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, dropout_p=rate
-            )
+            how = {"attn_mask": mask, "dropout_p": rate}
+            context = F.scaled_dot_product_attention(query, key, value, **how)
         else:  # plain products beat the fused kernel on short sentences on a CPU
             scores = (query / math.sqrt(self.head_width)) @ key.transpose(-1, -2)  # (B, H, T, S)
             if attn_mask is not None:

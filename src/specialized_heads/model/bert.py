@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specialized_heads.corpus.bpe import STRICT, Id
+from specialized_heads.corpus.tokens import STRICT, Id
 from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabulary, Width
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
@@ -56,9 +56,8 @@ class BertArchitecture:
     @classmethod
     def full(cls, *, layers: int, heads: int, width: int, **sizes: Any) -> "BertArchitecture":
         """`layers` layers with `heads` heads each; `sizes` are the remaining fields."""
-        return cls(
-            width=width, head_width=width // heads, encoder=(tuple(range(heads)),) * layers, **sizes
-        )
+        encoder = (tuple(range(heads)),) * layers
+        return cls(width=width, head_width=width // heads, encoder=encoder, **sizes)
 
 
 class Bert(Network):
@@ -75,7 +74,7 @@ class Bert(Network):
         self.embedding_norm = LayerNorm(a)
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
         self.decoder = nn.ModuleList()
-        # the pooler of a classifier; before the output matrix otherwise
+        # The pooler of a classifier; otherwise before the output matrix.
         self.transform = nn.Linear(a.width, a.width)
         if a.labels:
             self.classifier = nn.Linear(a.width, a.labels)
@@ -89,9 +88,8 @@ class Bert(Network):
         The second segment begins after the first [SEP]. `activations` records what the analysis
         needs.
         """
-        packing = (
-            Packing(ids != self.architecture.pad) if activations is None and self.packs() else None
-        )
+        packs = activations is None and self.packs()
+        packing = Packing(ids != self.architecture.pad) if packs else None
         x, attn_mask = self.embed(ids, packing)
         for layer in self.encoder:
             x = layer(x, attn_mask, activations)
@@ -106,9 +104,8 @@ class Bert(Network):
         segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         if packing:
-            ids, segments, positions = (
-                packing.pack(each, filler=0) for each in (ids, segments, positions)
-            )
+            given = (ids, segments, positions)
+            ids, segments, positions = (packing.pack(each, filler=0) for each in given)
         x = F.embedding(ids, self.word_embedding) + F.embedding(segments, self.segment_embedding)
         x = self.embedding_norm(x + F.embedding(positions, self.position_embedding))
         x = dropout(x, self.dropout, self.training)
@@ -130,9 +127,8 @@ class Bert(Network):
 
     def before_output(self, states: Tensor) -> Tensor:
         """States (..., D) as the output matrix of the masked language model takes them."""
-        return self.transform_norm(
-            ACTIVATIONS[self.architecture.activation](self.transform(states))
-        )
+        activation = ACTIVATIONS[self.architecture.activation]
+        return self.transform_norm(activation(self.transform(states)))
 
 
 def initialise(model: Bert, *, seed: int, only: Collection[str] = ()) -> None:

@@ -25,7 +25,7 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
-# name in the model, name in weight files of all versions
+# The name in the model, and that in weight files of all versions.
 OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")
 
 
@@ -46,10 +46,8 @@ def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
 def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "cpu") -> Any:
     """Read a model, a `Transformer` or a `Bert`; a `UserError` if a file is missing or damaged, or
     they do not match."""
-    architecture = architecture_of(weights)
-    model = assemble(
-        architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout
-    )
+    described = {"weights": weights, "like": weights, "dropout": dropout}
+    model = assemble(architecture_of(weights), read_tensors(weights), **described)
     return model.to(device).eval()
 
 
@@ -61,11 +59,8 @@ def load_on(weights: Path, device: str, precision: str = "fp32") -> Any:
     """
     prepare_cpu()
     model = load(weights, device=choose_device(device))
-    return (
-        model.in_precision(torch.bfloat16)
-        if matmul_precision(precision, model.device) == "bf16"
-        else model
-    )
+    narrow = matmul_precision(precision, model.device) == "bf16"
+    return model.in_precision(torch.bfloat16) if narrow else model
 
 
 def assemble(
@@ -84,13 +79,11 @@ def assemble(
     """
     try:
         expected = shapes(architecture)
-    # sizes beyond 64 bits; attention types with different numbers of layers
-    except (RuntimeError, IndexError):
+    except (RuntimeError, IndexError):  # sizes beyond 64 bits; types with other numbers of layers
         expected = None
-    deeper = isinstance(architecture, Architecture) and len(architecture.cross) > len(
-        architecture.decoder
-    )
-    if deeper or expected != {n: tensor.shape for n, tensor in tensors.items()}:
+    if len(architecture.cross) > len(architecture.decoder) or expected != {
+        n: tensor.shape for n, tensor in tensors.items()
+    }:
         description = like.with_suffix(".json").name
         raise UserError(f"{weights}: the weights do not fit {description}; {remedy}")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
@@ -103,17 +96,14 @@ def assemble(
 
 
 def network(architecture: Architecture | BertArchitecture, *, dropout: float = 0.0) -> Any:
-    return (Bert if isinstance(architecture, BertArchitecture) else Transformer)(
-        architecture, dropout=dropout
-    )
+    kind = Bert if isinstance(architecture, BertArchitecture) else Transformer
+    return kind(architecture, dropout=dropout)
 
 
 def shapes(architecture: Architecture | BertArchitecture) -> dict[str, torch.Size]:
     """The shape of each parameter, without memory for any."""
     with torch.device("meta"):
-        return {
-            name: parameter.shape for name, parameter in network(architecture).named_parameters()
-        }
+        return {name: weight.shape for name, weight in network(architecture).named_parameters()}
 
 
 def weights_of(model: Network) -> dict[str, Tensor]:
@@ -180,9 +170,8 @@ def architecture_in(path: Path, description: Any, *, remedy: str) -> Any:
     try:
         return architecture_from(description["architecture"])
     except (KeyError, TypeError, ValueError) as error:
-        problem = (
-            f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
-        )
+        invalid = isinstance(error, ValidationError)
+        problem = f"architecture.{first_line(error)}" if invalid else error
         raise UserError(f"{path}: not the description of a model ({problem}); {remedy}") from None
 
 
@@ -192,10 +181,7 @@ def architecture_from(stored: dict[str, Any]) -> Architecture | BertArchitecture
         return TypeAdapter(BertArchitecture).validate_python(stored)
     a = TypeAdapter(Architecture).validate_python(stored)
     t = a.tokens
-    both = (t.pad, t.unknown, t.eos)
-    if (
-        max(*both, *t.source_tags) >= a.source_vocabulary
-        or max(*both, t.start, *t.target_tags) >= a.target_vocabulary
-    ):
+    source, target = (max(t.pad, t.unknown, t.eos, *t.tags(side)) for side in ("source", "target"))
+    if source >= a.source_vocabulary or max(target, t.start) >= a.target_vocabulary:
         raise ValueError("the special tokens are not all in the vocabularies")
     return a

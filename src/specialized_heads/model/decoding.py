@@ -1,4 +1,5 @@
-"""Beam search with cached keys and values, for a batch of sentences at once.
+"""Beam search with cached keys and values, for a batch of sentences at once; and the stage that
+translates a data set.
 
 Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow
 with each step, those of the encoder's output are computed once. Finished sentences leave the batch.
@@ -7,6 +8,10 @@ A beam of 1 is greedy search.
 On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many
 head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
 encoder) is computed once.
+
+The stage writes two files, one sentence per line, in the order of the set. One holds detokenised
+text. The other holds lower-case Moses tokens, which the paper scores: the model's own if it was
+trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the detokenised text.
 
 Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target
 vocabulary.
@@ -17,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
@@ -24,10 +30,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from specialized_heads.corpus.tokens import cut
+from specialized_heads import stage
+from specialized_heads.corpus.preprocess import Mode, apply, undo
+from specialized_heads.corpus.tokens import cut, load_bpe, load_tokens
+from specialized_heads.experiment.sections import Decoding
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import DecoderLayer, Transformer
-from specialized_heads.stage import progress
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 SMALL = 512  # width up to which operations are too small to be divided among threads
@@ -41,14 +50,13 @@ class Cache:
 
     def __init__(self, model: Transformer, memory: Tensor, attn_mask: Tensor) -> None:
         self.attn_mask = attn_mask
+        layers = [layer.cross for layer in model.decoder]
         self.cross = [
-            layer.cross.project(memory, "key", "value") if layer.cross.heads else None
-            for layer in model.decoder
+            each.project(memory, "key", "value") if each.heads else None for each in layers
         ]
         self.prefix: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
-        self.masks = [
-            a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)
-        ]
+        gates = [attention.gate for attention in model.attentions("decoder", "cross")]
+        self.masks = [gate for gate in gates if isinstance(gate, Mask)]
 
     def repeat(self, copies: int) -> None:
         """Tile the batch of sentences `copies` times."""
@@ -73,15 +81,11 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
-        x = layer.sublayer(
-            x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number)
-        )
-        x = layer.sublayer(
-            x,
-            layer.cross_norm,
-            partial(attend_to_memory, layer, cache=cache, number=number, beam=w),
-        )
-        x = layer.sublayer(x, layer.feed_forward_norm, layer.feed_forward)
+        to_prefix = partial(attend_to_prefix, layer, cache=cache, number=number)
+        to_memory = partial(attend_to_memory, layer, cache=cache, number=number, beam=w)
+        x = layer.sublayer(x, layer.attention_norm, to_prefix, "decoder")
+        x = layer.sublayer(x, layer.cross_norm, to_memory, "cross")
+        x = layer.through_feed_forward(x)
     return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
 
 
@@ -109,17 +113,11 @@ def attend_to_memory(
 
 @dataclass
 class Sentence:
-    """A sentence in beam search: its finished hypotheses, and when it leaves the batch."""
+    """A sentence in beam search, which leaves the batch with W finished hypotheses or at the
+    limit."""
 
     limit: int  # tokens of an output at most
-    finished: list[tuple[float, list[int]]] = field(default_factory=list)  # normalised score, ids
-
-    def is_open(self, length: int, *, beam: int) -> bool:
-        """Whether the search goes on after hypotheses of this length."""
-        return len(self.finished) < beam and length < self.limit
-
-    def best(self) -> list[int]:
-        return max(self.finished, key=lambda hypothesis: hypothesis[0])[1]
+    finished: list[tuple[float, list[int]]] = field(default_factory=list)  # log P / length, ids
 
 
 @torch.inference_mode()
@@ -150,7 +148,8 @@ def translate(
     device, special = model.source_embedding.device, model.architecture.tokens
     rows = [torch.tensor([*ids, special.eos]) for ids in sources]
     source = pad_sequence(rows, batch_first=True, padding_value=special.pad)
-    if any(isinstance(a.gate, Mask) and a.gate.by_sentence for a in model.attentions("encoder")):
+    gates = [attention.gate for attention in model.attentions("encoder")]
+    if any(isinstance(gate, Mask) and gate.by_sentence for gate in gates):
         cache = Cache(model, *model.encode(source.repeat(copies, 1).to(device)))
     else:
         cache = Cache(model, *model.encode(source.to(device)))
@@ -165,36 +164,38 @@ def translate(
     while open_:
         log_p = next_token(model, tokens, length, cache)
         length += 1
-        best, parent, token = candidates(scores, log_p, number=2 * beam)
+        best, parent, token = candidates(scores, log_p, number=2 * beam)  # (B, 2W) or fewer
+
+        # Those among the best W that end are finished hypotheses.
         ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
-                open_[row].finished.append(
-                    (score / length, prefixes[row, parent[row, column]].tolist())
-                )
-        # Continue with the best W open candidates, or as many as there surely are: each hypothesis
+                ids = prefixes[row, parent[row, column]].tolist()
+                open_[row].finished.append((score / length, ids))
+
+        # The best W of the others fill the beam, or as many as there surely are: each hypothesis
         # can end in only one way.
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
-        scores, parent, token = (
-            best.gather(1, order),
-            parent.gather(1, order),
-            token.gather(1, order),
-        )
+        scores, parent, token = (x.gather(1, order) for x in (best, parent, token))
         before = prefixes.gather(1, parent[..., None].expand(-1, -1, length - 1))
         prefixes = torch.cat([before, token[..., None]], dim=2)
-        stay = []
+
+        # Sentences with W finished hypotheses, or at their limit, leave the batch.
         for row, sentence in enumerate(open_):
-            if sentence.is_open(length, beam=beam):
-                stay.append(row)
-            elif not sentence.finished:  # cut off at the limit: take the best prefix as it is
+            if length == sentence.limit and not sentence.finished:  # take the best prefix as it is
                 sentence.finished.append((float(scores[row, 0]), prefixes[row, 0].tolist()))
+        stay = [
+            row
+            for row, sentence in enumerate(open_)
+            if len(sentence.finished) < beam and length < sentence.limit
+        ]
         kept = torch.tensor(stay, dtype=torch.long, device=device)
         hypotheses = kept[:, None] * tokens.shape[1] + parent[kept]
         cache.select(hypotheses.flatten(), kept if len(stay) < len(open_) else None)
         scores, prefixes, tokens = scores[kept], prefixes[kept], token[kept]
         open_ = [open_[row] for row in stay]
-    return [sentence.best() for sentence in sentences]
+    return [max(sentence.finished, key=itemgetter(0))[1] for sentence in sentences]
 
 
 def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
@@ -202,9 +203,8 @@ def next_token(model: Transformer, tokens: Tensor, position: int, cache: Cache) 
     0); appends to the cache."""
     special = model.architecture.tokens
     log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
-    log_p[
-        ..., [special.pad] if special.start == special.eos else [special.pad, special.start]
-    ] = -torch.inf
+    never = {special.pad, special.start} - {special.eos}
+    log_p[..., sorted(never)] = -torch.inf
     if position < len(special.target_tags):
         log_p.fill_(-torch.inf)
         log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
@@ -262,7 +262,7 @@ def in_batches(
     with mapped(min(threads, len(batches))) as map_:
         made = map_(lambda batch: translate_batch([sources[index] for index in batch]), batches)
         if show:
-            made = progress(made, what="translating", total=len(batches), unit="batch")
+            made = stage.progress(made, what="translating", total=len(batches), unit="batch")
         for batch, translations in zip(batches, made, strict=True):
             outputs |= zip(batch.tolist(), translations, strict=True)
     return [outputs[index] for index in range(len(sources))]
@@ -283,3 +283,27 @@ def mapped(threads: int) -> Iterator[Callable[..., Iterable]]:
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)
+
+
+class Settings(stage.Section):
+    decoding: Decoding
+    preprocess: Mode
+    language: str  # of the translations
+    device: str
+
+
+@stage.command("model", "tokens", "bpe", "output", "tokenised", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    model = load_on(files.model, settings.device)
+    store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
+    sources = [store.source_ids(i).tolist() for i in range(len(store))]
+    outputs = translate_all(model, sources, show=True, **settings.decoding.model_dump())
+    translations = [bpe.decode(ids).replace("\n", " ") for ids in outputs]
+    if settings.preprocess == "paper":
+        tokenised = [" ".join(line.split()) for line in translations]
+    else:
+        tokenised = apply(translations, language=settings.language, mode="paper")
+    detokenised = undo(translations, language=settings.language, mode=settings.preprocess)
+    for path, lines in ((files.output, detokenised), (files.tokenised, tokenised)):
+        stage.write_file(path, "".join(line + "\n" for line in lines))
+    stage.log.info("%d sentences translated", len(translations))

@@ -21,18 +21,10 @@ from specialized_heads.stage import UserError, log
 
 POLL_SECONDS = 1.0
 PROCESSOR = Path("/proc/cpuinfo")
-# flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
+# Flags in PROCESSOR of instructions for bf16 products, on x86 and ARM.
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}
 # Limits that oneDNN takes from the environment.
-WITHOUT_BF16 = (
-    "SSE41",
-    "AVX",
-    "AVX2",
-    "AVX2_VNNI",
-    "AVX2_VNNI_2",
-    "AVX512_CORE",
-    "AVX512_CORE_VNNI",
-)
+WITHOUT_BF16 = "SSE41 AVX AVX2 AVX2_VNNI AVX2_VNNI_2 AVX512_CORE AVX512_CORE_VNNI".split()
 
 
 def choose_device(name: str) -> torch.device:
@@ -67,9 +59,8 @@ def use_gpu(name: str) -> bool:
         return True
     unusable = idle_gpus()
     if name == "cuda":
-        seen = (
-            f"this machine has {unusable}; update the driver" if unusable else "torch sees no GPU"
-        )
+        seen = f"this machine has {unusable}; update the driver"
+        seen = seen if unusable else "torch sees no GPU"
         raise UserError(f"device: cuda is set, but {seen}; or set device: cpu or auto")
     if unusable:
         _warn_of(unusable)
@@ -85,11 +76,8 @@ def idle_gpus() -> str:
 
 @cache  # once per process
 def _warn_of(unusable: str) -> None:
-    log.warning(
-        "computing on the CPU: this machine has %s (is the driver too old for torch %s?)",
-        unusable,
-        torch.__version__,
-    )
+    said = "computing on the CPU: this machine has %s (is the driver too old for torch %s?)"
+    log.warning(said, unusable, torch.__version__)
 
 
 def matmul_precision(precision: str, device: torch.device) -> str:
@@ -152,11 +140,9 @@ def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
         for descriptor in held.values():
             os.close(descriptor)
         if not logged:
-            what = (
-                f"waiting for {number} of {len(names)} GPUs, which other jobs hold (locks in "
-                f"{folder})"
-            )
-            log.info("%s; to compute on the CPU, set device: cpu", what)
+            said = "waiting for %d of %d GPUs, which other jobs hold (locks in %s)"
+            said += "; to compute on the CPU, set device: cpu"
+            log.info(said, number, len(names), folder)
             logged = True
         time.sleep(POLL_SECONDS)
 

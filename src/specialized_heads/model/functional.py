@@ -22,7 +22,7 @@ from torch.autograd.function import FunctionCtx
 # (except of vocabularies above 262,144).
 LOSS_ROWS = 256
 GPU_LOGITS = 2**26
-# floats in a vector register; PyTorch's softmax computes shorter rows one number at a time
+# Floats in a vector register; PyTorch's softmax computes shorter rows one number at a time.
 LANES = 16
 
 
@@ -82,8 +82,8 @@ def keep_mask(x: Tensor, rate: float) -> Tensor | None:
     # other threads.
     draws = _generator().integers(0, 2**64 - 1, (x.numel() + 3) // 4, np.uint64, endpoint=True)
     uniform = torch.from_numpy(draws.view(np.int16)[: x.numel()]).view(x.shape)
-    # 0 or 1
-    kept = uniform.clamp_(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)
+    last = threshold - 2**15 - 1  # of the draws that drop
+    kept = uniform.clamp_(last, last + 1).sub_(last)  # 0 or 1
     return kept.to(x.dtype).mul_(1.0 / (1.0 - threshold / 2**16))
 
 
@@ -213,12 +213,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: FunctionCtx, scale: Tensor) -> tuple[Tensor | None, ...]:
         gradients = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        return (
-            *(None if x is None else (x * scale).to(dtype) for x, dtype in gradients),
-            None,
-            None,
-            None,
-        )
+        scaled = [None if x is None else (x * scale).to(dtype) for x, dtype in gradients]
+        return (*scaled, None, None, None)
 
 
 def _log_sum_exp(z: Tensor, chosen: Tensor, gold: Tensor) -> Tensor:

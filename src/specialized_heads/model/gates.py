@@ -21,9 +21,9 @@ class HardConcrete(nn.Module):
     def __init__(self, heads: int, *, log_alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
-        # Constant value of each fixed gate; nan: not fixed.
+        # Constant value of each fixed gate; NaN: not fixed.
         self.register_buffer("fixed", torch.full((heads,), torch.nan))
-        # u = 1/2: the median gate
+        # The noise drawn last; u = 1/2 gives the median gate.
         self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)
 
     def fix(self, decisions: Tensor) -> None:

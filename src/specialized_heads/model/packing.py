@@ -29,7 +29,7 @@ class Packing:
         """`real`: which positions (B, P) are not padding."""
         self.shape, self.tokens = real.shape, int(real.sum())
         self.rows = (self.tokens // ROWS + 1) * ROWS  # the last row is always filler
-        # of each row among the B * P positions; of filler: 0
+        # Of each row among the B * P positions; of filler: 0.
         self.place = torch.zeros(self.rows, dtype=torch.long)
         self.place[: self.tokens] = real.flatten().nonzero().flatten()
         self.row = torch.full(self.shape, self.rows - 1)  # of each position; of padding: the last
@@ -76,9 +76,8 @@ class Blocks:
 
 def padding_mask(ids: Tensor, *, pad: int) -> Tensor:
     """Attention mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
-    return torch.zeros(ids.shape, device=ids.device).masked_fill(ids == pad, -torch.inf)[
-        :, None, None
-    ]
+    visible = torch.zeros(ids.shape, device=ids.device)
+    return visible.masked_fill(ids == pad, -torch.inf)[:, None, None]
 
 
 def attend(
@@ -107,8 +106,7 @@ class _Attention(torch.autograd.Function):
         rate: float,
     ) -> Tensor:
         (b, t), (_, s) = blocks.queries.shape, blocks.keys.shape
-        # (parts, B*H, T, K)
-        first = _unpack(query, blocks.queries, 3 if memory is None else 1, heads)
+        first = _unpack(query, blocks.queries, 3 if memory is None else 1, heads)  # 3: q, k, v
         q, k, v = first if memory is None else (*first, *_unpack(memory, blocks.keys, 2, heads))
         scale = q.shape[-1] ** -0.5
         scores = torch.bmm(q, k.mT, out=empty(b * heads, t, s, dtype=q.dtype))
@@ -128,9 +126,8 @@ class _Attention(torch.autograd.Function):
         blocks, heads = ctx.blocks, ctx.heads
         # Padding takes the gradient of the filler, which is zero.
         [gradient] = _unpack(gradient, blocks.queries, 1, heads)
-        # gradients of q; of k and v
-        parts = torch.empty(3 if ctx.own else 1, *q.shape, dtype=q.dtype)
-        others = parts[1:] if ctx.own else torch.empty(2, *k.shape, dtype=q.dtype)
+        parts = torch.empty(3 if ctx.own else 1, *q.shape, dtype=q.dtype)  # gradients of q, ...
+        others = parts[1:] if ctx.own else torch.empty(2, *k.shape, dtype=q.dtype)  # of k and v
         torch.bmm(dropped.mT, gradient, out=others[1])
         of_p = torch.bmm(gradient, v.mT, out=torch.empty_like(dropped)).to(p.dtype)
         if kept is not None:
@@ -156,9 +153,8 @@ def _unpack(x: Tensor, packing: Packing, parts: int, heads: int) -> Tensor:
     b, p = packing.shape
     rows = x.contiguous().view(x.shape[0] * parts * heads, -1)
     out = empty(parts * b * heads * p, rows.shape[1], dtype=x.dtype)
-    return torch.index_select(rows, 0, packing.heads(parts, heads)[0], out=out).view(
-        parts, b * heads, p, -1
-    )
+    torch.index_select(rows, 0, packing.heads(parts, heads)[0], out=out)
+    return out.view(parts, b * heads, p, -1)
 
 
 def _pack(x: Tensor, packing: Packing, parts: int, heads: int) -> Tensor:

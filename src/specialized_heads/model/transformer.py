@@ -53,10 +53,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
         hidden = self.activation(self.expand(x.to(self.expand.weight.dtype)))
         if activations is not None:
-            (
-                activations[self.name, self.layer, "input"],
-                activations[self.name, self.layer, "hidden"],
-            ) = x, hidden
+            activations[self.name, self.layer, "input"] = x
+            activations[self.name, self.layer, "hidden"] = hidden
         return self.contract(dropout(hidden, self.dropout, self.training))
 
 
@@ -72,23 +70,26 @@ class Layer(nn.Module):
         x: Tensor,
         norm: LayerNorm,
         function: Callable[[Tensor], Tensor],
-        name: str = "",
+        name: str,
         activations: Activations | None = None,
     ) -> Tensor:
         """Add what a sub-layer computes from the normalised residual stream (B, T, D), with
-        dropout.
+        dropout; with `post_norm` normalise the sum instead.
 
-        `activations` records both summands under the sub-layer's name. With `post_norm` the sum is
-        normalised instead.
+        `activations` records both summands under the sub-layer's name.
         """
         update = function(x if self.post_norm else norm(x))
         if activations is not None:
-            activations[name, self.layer, "residual"], activations[name, self.layer, "update"] = (
-                x,
-                update,
-            )
+            activations[name, self.layer, "residual"] = x
+            activations[name, self.layer, "update"] = update
         x = x + dropout(update, self.dropout, self.training).to(x.dtype)
         return norm(x) if self.post_norm else x
+
+    def through_feed_forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
+        """The last sub-layer of encoder and decoder layers."""
+        function = partial(self.feed_forward, activations=activations)
+        name = self.feed_forward.name
+        return self.sublayer(x, self.feed_forward_norm, function, name, activations)
 
 
 class EncoderLayer(Layer):
@@ -99,9 +100,8 @@ class EncoderLayer(Layer):
         self.attention_norm = LayerNorm(a)
         self.attention = MultiHeadAttention(a, kind="encoder", layer=layer, dropout=dropout)
         self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(
-            a, name="encoder_feed_forward", layer=layer, dropout=dropout
-        )
+        name = "encoder_feed_forward"
+        self.feed_forward = FeedForward(a, name=name, layer=layer, dropout=dropout)
 
     def forward(
         self,
@@ -113,14 +113,10 @@ class EncoderLayer(Layer):
     ) -> Tensor:
         """`memory`: the states of all tokens (B, S, D), if x has only some of them; with
         `post_norm`."""
-        attend = partial(
-            self.attention, memory=memory, attn_mask=attn_mask, activations=activations
-        )
-        feed_forward = partial(self.feed_forward, activations=activations)
+        given = {"memory": memory, "attn_mask": attn_mask, "activations": activations}
+        attend = partial(self.attention, **given)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
-        return self.sublayer(
-            x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations
-        )
+        return self.through_feed_forward(x, activations)
 
 
 class DecoderLayer(Layer):
@@ -133,9 +129,8 @@ class DecoderLayer(Layer):
         self.cross_norm = LayerNorm(a)
         self.cross = MultiHeadAttention(a, kind="cross", layer=layer, dropout=dropout)
         self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(
-            a, name="decoder_feed_forward", layer=layer, dropout=dropout
-        )
+        name = "decoder_feed_forward"
+        self.feed_forward = FeedForward(a, name=name, layer=layer, dropout=dropout)
 
     def forward(
         self,
@@ -146,15 +141,11 @@ class DecoderLayer(Layer):
         activations: Activations | None = None,
     ) -> Tensor:
         attend = partial(self.attention, memory=None, attn_mask=causal, activations=activations)
-        attend_to_memory = partial(
-            self.cross, memory=memory, attn_mask=memory_mask, activations=activations
-        )
-        feed_forward = partial(self.feed_forward, activations=activations)
+        given = {"memory": memory, "attn_mask": memory_mask, "activations": activations}
+        attend_to_memory = partial(self.cross, **given)
         x = self.sublayer(x, self.attention_norm, attend, "decoder", activations)
         x = self.sublayer(x, self.cross_norm, attend_to_memory, "cross", activations)
-        return self.sublayer(
-            x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations
-        )
+        return self.through_feed_forward(x, activations)
 
 
 class Network(nn.Module):
@@ -185,9 +176,7 @@ class Network(nn.Module):
 
     def has_fixed_heads(self) -> bool:
         """Whether a head that is left has a fixed pattern."""
-        return any(
-            attention.is_fixed(head) for attention in self.attentions() for head in attention.heads
-        )
+        return any(any(map(each.is_fixed, each.heads)) for each in self.attentions())
 
     def in_precision(self, dtype: torch.dtype) -> Self:
         """A copy for training whose matrix products run in a narrower type; `refresh` updates its
@@ -206,23 +195,16 @@ class Network(nn.Module):
                     module.precision = None if post_norm else dtype
                 elif isinstance(module, MultiHeadAttention | nn.Linear):
                     for name, weight in list(module.named_parameters(recurse=False)):
-                        setattr(
-                            module,
-                            name,
-                            nn.Parameter(weight.detach().to(dtype), weight.requires_grad),
-                        )
+                        copied = nn.Parameter(weight.detach().to(dtype), weight.requires_grad)
+                        setattr(module, name, copied)
         return narrow
 
     def refresh(self, source: Self) -> None:
         """Copy the weights of `source` into this model, which `in_precision` has made from it."""
-        pairs = [
-            (new, old)
-            for new, old in zip(self.parameters(), source.parameters(), strict=True)
-            if new is not old
-        ]
         with torch.no_grad():
-            for new, old in pairs:
-                new.copy_(old)
+            for new, old in zip(self.parameters(), source.parameters(), strict=True):
+                if new is not old:
+                    new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
         """Permanently remove heads from the weight matrices; `kept`: places of those that stay, by
@@ -230,24 +212,14 @@ class Network(nn.Module):
         for kind, layers in kept.items():
             for attention, positions in zip(self.attentions(kind), layers, strict=True):
                 attention.keep(positions)
-        heads = {
-            kind: tuple(attention.heads for attention in self.attentions(kind)) for kind in KINDS
-        }
+        heads = {kind: tuple(each.heads for each in self.attentions(kind)) for kind in KINDS}
         self.architecture = replace(self.architecture, **heads)
 
     def remove_heads(self, removed: Collection[Head]) -> None:
-        """Permanently remove these heads from the weight matrices."""
-        kept = {
-            kind: [
-                [
-                    place
-                    for place, head in enumerate(a.heads)
-                    if (kind, a.layer + 1, head + 1) not in removed
-                ]
-                for a in self.attentions(kind)
-            ]
-            for kind in KINDS
-        }
+        kept: dict[str, list[list[int]]] = {kind: [] for kind in KINDS}
+        for a in self.attentions():
+            heads = [(a.kind, a.layer + 1, head + 1) for head in a.heads]
+            kept[a.kind].append([place for place, head in enumerate(heads) if head not in removed])
         self.keep_heads(kept)
 
 
@@ -261,10 +233,9 @@ class Transformer(Network):
         self.source_embedding = nn.Parameter(torch.empty(a.source_vocabulary, a.width))
         self.target_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.output_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
+        if a.tied == "all":
+            self.target_embedding = self.source_embedding
         if a.tied:
-            self.target_embedding = (
-                self.source_embedding if a.tied == "all" else self.target_embedding
-            )
             self.output_embedding = self.target_embedding
         bias = nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False)
         self.output_bias = bias if a.output_bias else None
@@ -293,15 +264,11 @@ class Transformer(Network):
         sources = Packing(source != self.architecture.tokens.pad) if targets else None
         memory, attn_mask = self.encode(source, activations, packing=sources)
         x = self.embed(self.target_embedding, target, packing=targets)
-        causal = torch.full(
-            (target.shape[1],) * 2, -torch.inf, dtype=x.dtype, device=x.device
-        ).triu(1)
+        causal = x.new_full((target.shape[1],) * 2, -torch.inf).triu(1)
         memory_mask = attn_mask.to(x.dtype)
         if targets:
-            causal, memory_mask = (
-                Blocks(targets, targets, causal),
-                Blocks(targets, sources, memory_mask),
-            )
+            causal = Blocks(targets, targets, causal)
+            memory_mask = Blocks(targets, sources, memory_mask)
         for layer in self.decoder:
             x = layer(x, memory, causal, memory_mask, activations)
         return self.decoder_norm(x)
@@ -333,10 +300,8 @@ class Transformer(Network):
         `start` on: (B, T, D) or (N, D)."""
         encodings = self.encodings(start, start + ids.shape[1])
         if packing:
-            ids, encodings = (
-                packing.pack(ids, filler=self.architecture.tokens.pad),
-                encodings[packing.position],
-            )
+            ids = packing.pack(ids, filler=self.architecture.tokens.pad)
+            encodings = encodings[packing.position]
         x = F.embedding(ids, table)
         if self.architecture.scale_embeddings:
             x = x * math.sqrt(self.architecture.width)
@@ -373,10 +338,8 @@ def sinusoids(
     """
     half, odd = width // 2, width % 2
     fall = math.log(base) / max(half - 1 if last else width / 2, 1)
-    angles = (
-        torch.arange(length)[:, None]
-        * (frequency * torch.exp(torch.arange(half + odd) * -fall))[None, :]
-    )
+    rates = frequency * torch.exp(torch.arange(half + odd) * -fall)
+    angles = torch.arange(length)[:, None] * rates[None, :]
     sines = angles.sin()[:, : half + odd * (not last)]
     return F.pad(torch.cat([sines, angles.cos()[:, :half]], dim=1), (0, odd * last))
 

@@ -32,8 +32,7 @@ from specialized_heads.tables import read_columns
 
 COLUMNS = 10
 MANY_MISSING = 0.1  # share of the sentences that may have no tree before it is warned of
-# share of the sentences that must have a tree in the file, which otherwise is of another text
-LEAST = 0.1
+LEAST = 0.1  # share that must have one in a file, which otherwise is of another text
 NUMBER = re.compile(r"(\d{1,9})(?:(-|\.)(\d{1,9}))?")
 HEAD = re.compile(r"\d{1,9}")
 TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
@@ -95,34 +94,24 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         row = line.split("\t")
         if len(row) != COLUMNS:
             raise UserError(f"{where}: {len(row)} columns between tabs where CoNLL-U has {COLUMNS}")
-        number, form, upos, head, relation, other = (
-            row[0],
-            decode_entities(row[1]),
-            row[3],
-            row[6],
-            row[7],
-            row[9],
-        )
+        number, form, _, upos, _, _, head, relation, _, other = row
         if not (parts := NUMBER.fullmatch(number)):
             raise UserError(
                 f"{where}: {number!r} is not the number of a word; it must be like 4, 4-5 or 4.1"
             )
         first, kind, end = parts.groups()
-        if kind == ".":
+        if kind == ".":  # an empty node
             continue
-        if int(first) != (word := len(heads) + 1):
-            raise UserError(
-                f"{where}: word {number} instead of word {word}; number words from 1 in each "
-                f"sentence, and end "
-                "sentences with an empty line"
-            )
-        if kind and (word <= last or int(end) < word):
-            raise UserError(f"{where}: {number} is not a range of words after the preceding ones")
-        if not kind and (not HEAD.fullmatch(head) or relation == "_"):
-            raise UserError(
-                f"{where}: word {number} has no head and relation; the file must hold parsed "
-                f"sentences"
-            )
+        form, word, said = decode_entities(form), len(heads) + 1, ""
+        if int(first) != word:
+            said = f"word {number} instead of word {word}; number words from 1 in each sentence, "
+            said += "and end sentences with an empty line"
+        elif kind and (word <= last or int(end) < word):
+            said = f"{number} is not a range of words after the preceding ones"
+        elif not kind and (not HEAD.fullmatch(head) or relation == "_"):
+            said = f"word {number} has no head and relation; the file must hold parsed sentences"
+        if said:
+            raise UserError(f"{where}: {said}")
         if word > last:
             tokens.append(Token(form, "" if "SpaceAfter=No" in other.split("|") else " ", []))
         if kind:
@@ -134,17 +123,16 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         raise UserError(f"{path}, line {block[-1][0]}: the sentence ends inside a multi-word token")
     for line_number, head in heads:
         if head > len(heads):
-            raise UserError(
-                f"{path}, line {line_number}: head {head} in a sentence of {len(heads)} words"
-            )
+            said = f"head {head} in a sentence of {len(heads)} words"
+            raise UserError(f"{path}, line {line_number}: {said}")
     try:
         TopologicalSorter({word: [head] for word, (_, head) in enumerate(heads, start=1)}).prepare()
     except CycleError as error:
-        cycle = error.args[1][:0:-1]  # each word's head follows it
+        word, *others = error.args[1][:0:-1]  # each word's head follows it
         raise UserError(
-            f"{path}, line {heads[cycle[0] - 1][0]}: word {cycle[0]} is in a cycle (heads in turn: "
-            f"{', '.join(map(str, [*cycle[1:], cycle[0]]))}); each word must lead to a root, a "
-            f"word with head 0"
+            f"{path}, line {heads[word - 1][0]}: word {word} is in a cycle (heads in turn: "
+            f"{', '.join(map(str, [*others, word]))}); each word must lead to a root, a word with "
+            f"head 0"
         ) from None
     return Tree(text or "".join(token.form + token.space for token in tokens).strip(), tokens)
 
@@ -153,20 +141,18 @@ def place(tokens: list[Token], text: str) -> list[Word]:
     """The words of a tree in a sentence; none if the forms of the tokens, joined, are not the
     characters of the text."""
     positions = [position for position, letter in enumerate(text) if not letter.isspace()]
-    if letters(text) != "".join(letters(token.form) for token in tokens) or len(
-        letters(text)
-    ) != len(positions):
+    spelled = "".join(letters(token.form) for token in tokens)
+    if letters(text) != spelled or len(spelled) != len(positions):
         return []
     words, start = [], 0
     for token in tokens:
         end = start + len(letters(token.form))
         if end == start:  # a form of white space or invisible characters alone
             return []
-        forms = [form for form, *_ in token.words]
-        spans = word_spans(forms, text=text, start=positions[start], end=positions[end - 1] + 1)
-        words += [
-            Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)
-        ]
+        forms, place = [form for form, *_ in token.words], positions[start:end]
+        spans = word_spans(forms, text=text, start=place[0], end=place[-1] + 1)
+        for (form, *rest), span in zip(token.words, spans, strict=True):
+            words.append(Word(form, *span, *rest))
         start = end
     return words
 
@@ -184,9 +170,8 @@ def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], lis
         for tree in trees:
             known.setdefault(form(tree.text), tree)
     matches = [known.get(text) or known.get(letters(text)) for text in texts]
-    return matches, [
-        place(tree.tokens, text) if tree else [] for tree, text in zip(matches, texts, strict=True)
-    ]
+    found = zip(matches, texts, strict=True)
+    return matches, [place(tree.tokens, text) if tree else [] for tree, text in found]
 
 
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
@@ -200,29 +185,27 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
     matches, parses = look_up(texts, trees)
     if not any(parses) and any(matches):
         tree, text = next((tree, text) for tree, text in zip(matches, texts, strict=True) if tree)
+        words = " ".join(token.form for token in tree.tokens)
         raise UserError(
             f"{path}: {sum(map(bool, matches))} of the {len(texts)} analysis sentences have a "
-            f"tree, but its words are not those "
-            f"of the text: {' '.join(token.form for token in tree.tokens)!r} for {text!r}; they "
-            f"must stand as in the text"
+            f"tree, but its words are not those of the text: {words!r} for {text!r}; they must be "
+            f"written as in the text"
         )
     if (parsed := sum(map(bool, parses))) < LEAST * len(texts):
         raise UserError(
             f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among "
-            f"the {len(trees)} of this file; "
-            "it must have those of corpus/analysis.parquet, or be the treebank in "
-            "corpora.*.source.analysis"
+            f"the {len(trees)} of this file; it must have those of corpus/analysis.parquet, or be "
+            f"the treebank in corpora.*.source.analysis"
         )
+    without = sum(tree is None for tree in matches)
     return parses, {
         "engine": "conllu",
         "model": path.name,
         "sha256": file_hash(path),
         "trees": len(trees),
         "trees_of_a_repeated_text": len(trees) - len({_clean(tree.text) for tree in trees}),
-        "sentences_without_a_tree": sum(tree is None for tree in matches),
-        "sentences_with_other_words": sum(
-            tree is not None and not words for tree, words in zip(matches, parses)
-        ),
+        "sentences_without_a_tree": without,
+        "sentences_with_other_words": len(texts) - parsed - without,
     }
 
 
@@ -258,16 +241,11 @@ def main(args: Files, settings: Settings) -> None:
             parses = stanza_engine.parse_sentences(pipeline, texts)
             about = stanza_engine.describe(pipeline, package=settings.package)
     write_parses(args.output, parses)
-    report = about | {
-        "sentences": len(texts),
-        "sentences_parsed": sum(map(bool, parses)),
-        "words": sum(map(len, parses)),
-    }
+    report = about | {"sentences": len(texts), "sentences_parsed": sum(map(bool, parses))}
+    report["words"] = sum(map(len, parses))
     write_json(args.report, report)
     without = [text for text, words in zip(texts, parses, strict=True) if not words]
     if len(without) > MANY_MISSING * len(texts):
         log.warning("%d sentences have no tree, first this one: %s", len(without), without[0])
-    log.info(
-        "%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words",
-        report,
-    )
+    said = "%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words"
+    log.info(said, report)

@@ -11,7 +11,7 @@ Dependencies that differ from Universal Dependencies in name only are the same: 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -38,15 +38,10 @@ STANFORD = {
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
 SCHEMA = pa.schema(
-    {
-        "relation": pa.string(),
-        "direction": pa.string(),
-        "arcs": pa.int64(),
-        "baseline_offset": pa.int64(),
-        "baseline_accuracy": pa.float64(),
-        "offsets": pa.list_(pa.int64()),
-        "counts": pa.list_(pa.int64()),
-    }
+    dict.fromkeys(("relation", "direction"), pa.string())
+    | dict.fromkeys(("arcs", "baseline_offset"), pa.int64())
+    | {"baseline_accuracy": pa.float64()}
+    | dict.fromkeys(("offsets", "counts"), pa.list_(pa.int64()))
 )
 
 
@@ -80,23 +75,16 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
         if word.head > 0:
             name = canonical(word.relation)
             names = {name, name.split(":")[0]}
-            matches += [
-                Arc(relation, word.head - 1, dependent)
-                for relation, wanted in requested
-                if wanted in names
-            ]
+            found = [relation for relation, wanted in requested if wanted in names]
+            matches += [Arc(relation, word.head - 1, dependent) for relation in found]
     return matches
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
     """Describe relations that do not occur, and all that do."""
-    known = sorted(
-        {canonical(word.relation) for words in parses for word in words if word.head > 0}
-    )
-    return (
-        f"{', '.join(map(repr, absent))}; the parses contain "
-        f"{', '.join(known) or 'no relation at all'}"
-    )
+    known = {canonical(word.relation) for words in parses for word in words if word.head > 0}
+    present = ", ".join(sorted(known)) or "no relation at all"
+    return f"{', '.join(map(repr, absent))}; the parses contain {present}"
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
@@ -115,26 +103,18 @@ def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> 
     `offsets` and `counts` are the histogram of relative positions (target minus attending word), by
     increasing offset.
     """
-    positions = {
-        (relation, direction): Counter() for relation in relations for direction in DIRECTIONS
-    }
+    positions = {key: Counter() for key in product(relations, DIRECTIONS)}
     for arc in chain.from_iterable(sentences):
         offset = arc.dependent - arc.head
         positions[arc.relation, "head_to_dependent"][offset] += 1
         positions[arc.relation, "dependent_to_head"][-offset] += 1
-    rows = [
-        (
-            *key,
-            counts.total(),
-            *offset_baseline(counts),
-            sorted(counts),
-            [counts[offset] for offset in sorted(counts)],
-        )
-        for key, counts in positions.items()
-    ]
-    return pa.Table.from_pylist(
-        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
-    )
+    rows = []
+    for key, counts in positions.items():
+        offsets = sorted(counts)
+        histogram = offsets, [counts[offset] for offset in offsets]
+        row = (*key, counts.total(), *offset_baseline(counts), *histogram)
+        rows.append(dict(zip(SCHEMA.names, row, strict=True)))
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 @command("parses", "output", settings=Settings)
@@ -145,17 +125,13 @@ def main(args: Files, settings: Settings) -> None:
             raise UserError(
                 f"heads.relations: {other} and {relation} are one relation; keep one of them"
             )
-    parses = read_parses(args.parses)
-    table = relation_table(
-        (arcs(words, settings.relations) for words in parses.values()), settings.relations
-    )
+    parses, relations = read_parses(args.parses), settings.relations
+    table = relation_table((arcs(words, relations) for words in parses.values()), relations)
     arcs_of = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
     absent = [relation for relation, number in arcs_of.items() if not number]
+    explained = explain_absent(absent, parses.values())
     if len(absent) == len(arcs_of):
-        raise UserError(
-            f"heads.relations: none of them occurs in {args.parses}: "
-            f"{explain_absent(absent, parses.values())}"
-        )
+        raise UserError(f"heads.relations: none of them occurs in {args.parses}: {explained}")
     if absent:
-        log.warning("%s: no arc of %s", args.parses, explain_absent(absent, parses.values()))
+        log.warning("%s: no arc of %s", args.parses, explained)
     write_table(args.output, table, compression="zstd")

@@ -15,21 +15,11 @@ from pathlib import Path
 
 from pydantic import Field
 
+from specialized_heads import stage
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.words import Word, word_spans
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    command,
-    file_hash,
-    log,
-    optional,
-    progress,
-    write_json,
-)
 
-with optional("stanza"):
+with stage.optional("stanza"):
     import stanza
     from stanza.resources.common import (
         DEFAULT_MODEL_DIR,
@@ -41,7 +31,7 @@ PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where
 BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
 
 
-class Models(Section):
+class Models(stage.Section):
     """One pipeline: keys of `parser`, and the language of a corpus."""
 
     language: str
@@ -50,7 +40,7 @@ class Models(Section):
     download: bool
 
 
-class Settings(Section):
+class Settings(stage.Section):
     models: list[Models] = Field(min_length=1)
 
 
@@ -66,24 +56,20 @@ def load_pipeline(
     what = f"Stanza models for {language!r}, package {package!r}, in {folder}"
     for method in (None, "reuse_resources") if download else (None,):
         if method:
-            log.info("fetching %s", what)
+            stage.log.info("fetching %s", what)
         try:
             return _build(language, folder, package, method=method)
-        # a damaged model can raise anything, and the network layers share no base class
-        except Exception as error:
+        except Exception as error:  # of a damaged model or of the network: they share no base class
             problem = error
     failed = "They could not be fetched. " if download else ""
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
-    command = (
-        f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
-    )
-    remedy = (
-        f"Fetch them where there is a network ({command}), and check parser.directory, "
-        f"package and download; "
-    )
-    remedy += "or parse English text without them by resources/make_parses.py (docs/parsing.md)"
-    raise UserError(f"no {what}: {reason}. {failed}{remedy}") from problem
+    download_it = f"import stanza; stanza.download('{without_region(language)}', {options})"
+    raise stage.UserError(
+        f"no {what}: {reason}. {failed}Fetch them where there is a network (python -c "
+        f'"{download_it}"), and check parser.directory, package and download; or parse English '
+        f"text without them by resources/make_parses.py (docs/parsing.md)"
+    ) from problem
 
 
 def _build(language: str, folder: str, package: str, *, method: str | None) -> stanza.Pipeline:
@@ -111,15 +97,10 @@ def _code(language: str, *, known: Container[str]) -> str:
     region."""
     whole, short = language.lower().replace("_", "-"), without_region(language)
     parts = whole.split("-")[1:]
-    script = (
-        "hant"
-        if {"tw", "hk", "mo"} & set(parts)
-        else next((part for part in parts if len(part) == 4), "")
-    )
-    return next(
-        (code for code in (language.lower(), whole, f"{short}-{script}", short) if code in known),
-        whole,
-    )
+    script = next((part for part in parts if len(part) == 4), "")
+    script = "hant" if {"tw", "hk", "mo"} & set(parts) else script
+    codes = (language.lower(), whole, f"{short}-{script}", short)
+    return next(filter(known.__contains__, codes), whole)
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
@@ -129,7 +110,7 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
     own root.
     """
     parses = []
-    for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
+    for first in stage.progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
         batch = texts[first : first + BATCH]
         for text, document in zip(batch, pipeline.bulk_process(batch), strict=True):
             words: list[Word] = []
@@ -156,8 +137,7 @@ def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
         "version": stanza.__version__,
         "model": f"{pipeline.lang}/{package} ({models})",
         "command": f'stanza.Pipeline("{pipeline.lang}", package="{package}", '
-        f'processors="{",".join(PROCESSORS)}", '
-        "tokenize_no_ssplit=True)",
+        f'processors="{",".join(PROCESSORS)}", tokenize_no_ssplit=True)',
     }
 
 
@@ -169,14 +149,14 @@ def hashes(pipeline: stanza.Pipeline) -> dict[str, str]:
         for key, value in processor.config.items()
         if key.endswith("_path") and isinstance(value, str) and Path(value).is_file()
     }
-    return {name: file_hash(files[name]) for name in sorted(files)}
+    return {name: stage.file_hash(files[name]) for name in sorted(files)}
 
 
-@command("output", settings=Settings)
-def main(args: Files, settings: Settings) -> None:
+@stage.command("output", settings=Settings)
+def main(args: stage.Files, settings: Settings) -> None:
     manifest = []
     for wanted in settings.models:
         pipeline = load_pipeline(**wanted.model_dump())
         manifest.append(describe(pipeline, package=wanted.package) | {"sha256": hashes(pipeline)})
-        log.info("Stanza models for %r: %s", wanted.language, manifest[-1]["model"])
-    write_json(args.output, manifest)
+        stage.log.info("Stanza models for %r: %s", wanted.language, manifest[-1]["model"])
+    stage.write_json(args.output, manifest)

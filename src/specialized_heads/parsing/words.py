@@ -7,7 +7,7 @@ text, so that trees can be aligned with any segmentation. A sentence without a p
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,12 +30,8 @@ class Word(NamedTuple):
 
 
 COLUMNS = ("sentence", "word", *Word._fields)
-SCHEMA = pa.schema(
-    [
-        (name, pa.string() if name in ("form", "relation", "upos") else pa.int32())
-        for name in COLUMNS
-    ]
-)
+TEXTS = ("form", "relation", "upos")
+SCHEMA = pa.schema([(name, pa.string() if name in TEXTS else pa.int32()) for name in COLUMNS])
 
 
 def letters(text: str) -> str:
@@ -54,11 +50,8 @@ def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list
     places = [place for place in range(start, end) if not text[place].isspace()]
     if not all(spelled) or "".join(spelled) != "".join(text[place] for place in places):
         return [(start, end)] * len(forms)
-    lengths = [len(form) for form in spelled]
-    return [
-        (places[last - length], places[last - 1] + 1)
-        for length, last in zip(lengths, accumulate(lengths))
-    ]
+    ends = list(accumulate(map(len, spelled), initial=0))
+    return [(places[start], places[end - 1] + 1) for start, end in pairwise(ends)]
 
 
 def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:

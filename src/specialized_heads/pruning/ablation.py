@@ -24,15 +24,14 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import undo
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation.score import compare
-from specialized_heads.evaluation.translate import Settings as Decoded
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
+from specialized_heads.evaluation import compare
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS, Architecture, Head, heads_of
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import TOKENS, in_batches, translate
+from specialized_heads.model.decoding import Settings as Decoded
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.tables import HEAD, read_columns, read_table, write_table
@@ -45,19 +44,11 @@ Row = dict[str, Any]
 REMOVALS = 8  # in one pass
 STEPS = 10  # of systematic pruning, as in the paper
 SINGLE = {"what": pa.string()} | HEAD
-SYSTEMATIC = {
-    "pruned": pa.string(),
-    "removed": pa.int64(),
-    "heads": pa.int64(),
-    "share": pa.float64(),
-}
-SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(
-        ("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()
-    ),
-    "sentences": pa.int64(),
-    "signature": pa.string(),
-}
+SYSTEMATIC = {"pruned": pa.string(), "removed": pa.int64()}
+SYSTEMATIC |= {"heads": pa.int64(), "share": pa.float64()}
+NUMBERS = ("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value")
+SCORES = dict.fromkeys(NUMBERS, pa.float64())
+SCORES |= {"sentences": pa.int64(), "signature": pa.string()}
 
 
 def removals(architecture: Architecture, *, alone: bool) -> list[tuple[Row, Removal]]:
@@ -66,13 +57,9 @@ def removals(architecture: Architecture, *, alone: bool) -> list[tuple[Row, Remo
     heads = heads_of(architecture, scope="all")
     removed = [("without", head, frozenset([head])) for head in heads]
     for head in heads if alone else []:
-        removed.append(
-            ("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head})
-        )
-    return [
-        ({"what": what} | dict(zip(HEAD, head, strict=True)), removal)
-        for what, head, removal in removed
-    ]
+        layer = frozenset(other for other in heads if other[:2] == head[:2])
+        removed.append(("alone", head, layer - {head}))
+    return [({"what": what} | dict(zip(HEAD, head)), removal) for what, head, removal in removed]
 
 
 def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
@@ -123,25 +110,21 @@ def ablate(
         files: `importance` or None; `output`; `state`, a folder for finished passes, from which a
         run resumes.
         outputs: computes those of one pass; see `resumed`.
-        scores: the scores, the same `columns` for all, from the outputs under each removal and
-        NOTHING.
+        scores: from the outputs under each removal and NOTHING, the same `columns` for all.
     """
     if files.importance:
         importance = read_table(files.importance).to_pandas()
         wanted, named = removals_by_importance(importance, by_type=by_type), SYSTEMATIC
     else:
         wanted, named = removals(architecture, alone=alone), SINGLE
-    under = resumed(
-        outputs, [removal for _, removal in wanted], state=files.state, fingerprint=fingerprint
-    )
+    sets = [removal for _, removal in wanted]
+    under = resumed(outputs, sets, state=files.state, fingerprint=fingerprint)
     scored = scores(under)
     rows = [row | scored[removal] for row, removal in wanted]
     with run_state.finishing(files.state):
         write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(named | columns)))
-    metric = next(iter(columns))
-    stage.log.info(
-        "%d removals, %s of the whole model %.2f", len(rows), metric, scored[NOTHING][metric]
-    )
+    metric, said = next(iter(columns)), "%d removals, %s of the whole model %.2f"
+    stage.log.info(said, len(rows), metric, scored[NOTHING][metric])
 
 
 def resumed(
@@ -203,9 +186,8 @@ def mask(model: Network, removals: list[Removal], *, sentences: int = 1) -> None
     the next; R · B rows."""
     for attention in model.attentions():
         names = [(attention.kind, attention.layer + 1, head + 1) for head in attention.heads]
-        values = torch.tensor(
-            [[name not in removal for name in names] for removal in removals], dtype=torch.float32
-        )
+        open_ = [[name not in removal for name in names] for removal in removals]
+        values = torch.tensor(open_, dtype=torch.float32)
         attention.gate = None
         if values.numel() and not values.all():
             rows = values.repeat_interleave(sentences, dim=0)
@@ -247,24 +229,15 @@ class Settings(Decoded):
     by_type: bool = False  # by importance: also the heads of each type separately
 
 
-@stage.command(
-    "model",
-    "tokens",
-    "bpe",
-    "references",
-    "output",
-    "state",
-    optional=("importance",),
-    settings=Settings,
-)
+FILES = ("model", "tokens", "bpe", "references", "output", "state")
+
+
+@stage.command(*FILES, optional=("importance",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    # before it may wait for a GPU that an earlier process holds, which then stops
+    # Before it may wait for a GPU that an earlier process holds, which then stops.
     run_state.claim(files.state)
-    model, store, pieces = (
-        load_on(files.model, settings.device),
-        load_tokens(files.tokens),
-        load_bpe(files.bpe),
-    )
+    model = load_on(files.model, settings.device)
+    store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
     [gold] = read_columns(files.references, "target")
 
     def scores(under: dict[Removal, list[list[int]]]) -> dict[Removal, Row]:
@@ -275,17 +248,11 @@ def main(files: stage.Files, settings: Settings) -> None:
         how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
         full, compared, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
         common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
-        return {
-            removal: {
-                "bleu": score.bleu,
-                "delta": score.bleu - full,
-                "delta_low": score.low,
-                "delta_high": score.high,
-            }
-            | {"p_value": score.p_value}
-            | common
-            for removal, score in zip(texts, compared, strict=True)
-        }
+        rows = {}
+        for removal, score in zip(texts, compared, strict=True):
+            delta = {"delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
+            rows[removal] = {"bleu": score.bleu, "p_value": score.p_value} | delta | common
+        return rows
 
     computed = {"device": model.device.type, "torch": torch.__version__}
     read = (files.model, files.model.with_suffix(".json"), files.tokens)

@@ -1,5 +1,18 @@
-"""Stages: criteria of pruning. `cut` keeps as many heads of the baseline as gates left; `finetune`
-trains it further.
+"""Stages: criteria of pruning. `importance` measures every head's, `cut` keeps as many heads of the
+baseline as gates left, `finetune` trains it further.
+
+Importance (Michel et al. 2019, section 4.1) takes one forward and backward pass. Multiply a head's
+output by a mask ξ_h: I_h measures how the loss changes with ξ_h near 1. By the chain rule ∂L/∂ξ_h
+is the product of the head's output (its context) and its gradient, summed over positions. Here the
+absolute value is taken at each position, before the mean, so that positions with opposite effects
+do not cancel:
+
+    I_h = mean over tokens of |Σ_d context · ∂L/∂context|
+
+A token is a query of the head: a source token for encoder heads, a target position for the others,
+end of sentence included, padding excluded. L is the cross-entropy of the reference, summed over a
+sentence, without label smoothing; for a classifier, that of the label. The set is the development
+set, on which no weight was trained.
 
 Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep
 the best heads of a table. "random" draws sets of heads and keeps the one with the median
@@ -20,15 +33,93 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
 
 from specialized_heads import stage
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.architecture import Head, heads_of
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import architecture_of, load, load_on, save
+from specialized_heads.model.transformer import Network
 from specialized_heads.pruning.prune import FineTuning, freeze
-from specialized_heads.tables import HEAD, read_table
-from specialized_heads.training.objective import evaluate
+from specialized_heads.tables import HEAD, read_table, write_table
+from specialized_heads.training.batching import Batch, in_order, make_batch
+from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.train import train_and_save
+
+TOKENS = 2000  # per batch and side, padding included
+SCHEMA = pa.schema(HEAD | dict.fromkeys(("importance", "importance_normalised"), pa.float64()))
+
+
+class ImportanceSettings(stage.Section):
+    device: str
+
+
+def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]:
+    """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is
+    ∂L/∂ξ_h.
+
+    (B, H, T) per attention type and layer (from 0) with heads; T are source or target positions.
+    """
+    activations: Activations = {}
+    with torch.enable_grad():
+        loss = objective_of(model).loss(model, batch, label_smoothing=0.0, activations=activations)
+    contexts = {key[:2]: value for key, value in activations.items() if key[2] == "context"}
+    if not contexts:
+        return {}
+    # Without cross-attention the encoder does not affect the loss: its gradient is zero.
+    gradients = torch.autograd.grad(loss, list(contexts.values()), materialize_grads=True)
+    return {
+        key: (context.detach() * gradient).sum(-1)
+        for (key, context), gradient in zip(contexts.items(), gradients, strict=True)
+    }
+
+
+def importances(
+    model: Network, store: TokenStore, *, tokens: int = TOKENS
+) -> dict[tuple[str, int], np.ndarray]:
+    """I_h of all heads over a set: (H,) in nats per attention type and layer with heads."""
+    sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
+    queries = dict.fromkeys(sums, 0)
+    batches = in_order(store, tokens=tokens)
+    for sentences in stage.progress(batches, what="importance", unit="batch"):
+        batch = make_batch(store, sentences).to(model.device)
+        real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
+        real["cross"] = real["decoder"]
+        for (kind, layer), values in sensitivities(model, batch).items():
+            values = (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64)
+            sums[kind, layer] += values.cpu().numpy()
+            queries[kind, layer] += int(real[kind].sum())
+    return {key: total / queries[key] for key, total in sums.items()}
+
+
+def table(
+    model: Network, importances: dict[tuple[str, int], np.ndarray]
+) -> list[dict[str, str | int | float]]:
+    """One row per head: type, layer and head (from 1), importance, and importance divided by its L2
+    norm over the heads of the layer and type (section 4.1), or 0 if the norm is 0."""
+    rows = []
+    for attention in model.attentions():
+        if not attention.heads:
+            continue
+        values = importances[attention.kind, attention.layer]
+        norm = float(np.linalg.norm(values))
+        for head, value in zip(attention.heads, values.tolist(), strict=True):
+            row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1}
+            row |= {"importance": value, "importance_normalised": value / norm if norm else 0.0}
+            rows.append(row)
+    return rows
+
+
+@stage.command("model", "dev", "output", settings=ImportanceSettings)
+def importance(files: stage.Files, settings: ImportanceSettings) -> None:
+    model = load_on(files.model, settings.device)
+    dev = load_tokens(files.dev)
+    rows = table(model, importances(model, dev))
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
+    stage.log.info("importance of %d heads over %d sentences", len(rows), len(dev))
 
 
 class CutSettings(stage.Section):
@@ -49,8 +140,8 @@ def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
     if not known.all():
         raise stage.UserError(
             f"{path}: {column}: no {known.idxmin()} head has a value, so they cannot be ranked; "
-            f"remove the criterion from "
-            "comparison.criteria, or leave pruning.all and heads_all empty"
+            f"remove the criterion from comparison.criteria, or leave pruning.all and heads_all "
+            f"empty"
         )
     if values.hasnans:
         stage.log.info("%d heads without %s rank last", values.isna().sum(), column)
@@ -87,9 +178,8 @@ def cut(files: stage.Files, settings: CutSettings) -> None:
     if settings.criterion == "random":
         described["dev_losses"] = losses
     save(model, files.output, training={**baseline, "cut": described})
-    stage.log.info(
-        "%d of %d heads kept; development loss %.3f", len(left), len(heads), losses[median]
-    )
+    said = "%d of %d heads kept; development loss %.3f"
+    stage.log.info(said, len(left), len(heads), losses[median])
 
 
 class FinetuneSettings(FineTuning):

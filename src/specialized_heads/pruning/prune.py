@@ -33,18 +33,12 @@ from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finishing, read_checkpoint
+from specialized_heads.training.state import distributed, finishing, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
-CERTAINTY = (
-    "expected",
-    "decided",
-    "by_order",
-    "loss_hard",
-    "loss_soft",
-)  # of the gates, in the description of the model
+# Of the gates, in the description of the model.
+CERTAINTY = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
 MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
 MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
@@ -76,8 +70,8 @@ def freeze(model: Transformer, *, scope: str) -> None:
         if not any(model.architecture.cross):
             raise stage.UserError(
                 "the baseline has no cross-attention heads, so its encoder has no effect and "
-                "cannot be trained alone; leave "
-                "pruning.encoder and pruning.heads empty, and prune heads of all types"
+                "cannot be trained alone; leave pruning.encoder and pruning.heads empty, and prune "
+                "heads of all types"
             )
         trained = "encoder" if model.architecture.tied == "all" else ("source_embedding", "encoder")
         for name, parameter in model.named_parameters():
@@ -100,8 +94,7 @@ def gate_rows(model: Transformer) -> list[dict[str, Any]]:
     for attention in model.attentions():
         if isinstance(attention.gate, HardConcrete):
             log_alpha = attention.gate.log_alpha.detach()
-            # P(g = 1) at log α is P(g = 0) at -log α: the larger of the two is P(g = 0) at -|log
-            # α|.
+            # P(g = 1) at log α is P(g = 0) at -log α: the larger one is P(g = 0) at -|log α|.
             certainty = 1 - probability_open(-log_alpha.abs())
             columns = {
                 "log_alpha": log_alpha,
@@ -163,15 +156,14 @@ def remark(
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise "
             f"{rate} or {updates}"
         )
-    open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
     if chosen_by_order(rows, target_heads=target_heads):
+        open_ = sum(row["log_alpha"] > 0 for row in rows)
         said.append(
             f"{open_} of {number} gates were open when {stage.heads_text(target_heads)} had to be "
-            f"chosen, so the order of "
-            f"log α alone decided; raise {updates}"
+            f"chosen, so the order of log α alone decided; raise {updates}"
         )
-    kinds = dict.fromkeys(row["type"] for row in rows)
-    gone = [kind for kind in kinds if not any(row["kept"] for row in rows if row["type"] == kind)]
+    left = {row["type"] for row in rows if row["kept"]}
+    gone = [kind for kind in dict.fromkeys(row["type"] for row in rows) if kind not in left]
     key = "pruning.heads" if scope == "encoder" else "pruning.heads_all"
     if lam is not None and all(row["kept"] for row in rows):
         said.append(
@@ -179,20 +171,16 @@ def remark(
             f"set {key}"
         )
     elif lam is not None and gone:
-        closed = (
-            f"all {number} gates"
-            if len(gone) == len(kinds)
-            else f"all gates of type {' and '.join(gone)}"
-        )
+        closed = f"all gates of type {' and '.join(gone)}" if left else f"all {number} gates"
         said.append(
             f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower "
             f"{rate}, or set {key}"
         )
     if decided_share(rows) < MIN_DECIDED:
+        decided = sum(row["decided"] for row in rows)
         said.append(
             f"{decided} of {number} gates are decided (closed or fully open with probability above "
-            f"0.9), so the choice of heads "
-            f"is a rounding; raise {updates} or {rate}"
+            f"{CERTAIN}), so the choice of heads is a rounding; raise {updates} or {rate}"
         )
     return "; ".join(said) or None
 
@@ -230,9 +218,8 @@ def describe(
         "collapse": remark(rows, init=LOG_ALPHA, updates=updates_key, **target),
         "rows": rows,
     }
-    stage.log.info(
-        "%d of %d heads kept; log α above 0: %d", found["kept"], whole, found["gates_open"]
-    )
+    said = "%d of %d heads kept; log α above 0: %d"
+    stage.log.info(said, found["kept"], whole, found["gates_open"])
     if found["collapse"]:
         stage.log.warning("%s", found["collapse"])
     return found
@@ -246,20 +233,21 @@ def train_gates(
 
     `updates_key`: the configuration key of the number of updates, for remarks.
     """
-    whole = len(heads_of(model.architecture, scope=settings.scope))
+    # Train. Gates decide at the end, or earlier where a number of heads is wanted.
+    whole, heads = len(heads_of(model.architecture, scope=settings.scope)), settings.target_heads
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
-    penalty, decision = Lambda(settings.lam), settings.training.updates
-    if settings.target_heads is not None:
-        if settings.target_heads > whole:
-            raise stage.UserError(
-                f"settings: target_heads: {stage.heads_text(settings.target_heads)} asked for, but "
-                f"the model has {whole} in "
-                f"scope {settings.scope}; ask for {whole} at most"
-            )
-        penalty = HeadCountController(settings.target_heads, settings.training.updates)
+    if heads is None:
+        penalty, decision = Lambda(settings.lam), settings.training.updates
+    elif heads <= whole:
+        penalty = HeadCountController(heads, settings.training.updates)
         decision = penalty.decision
-    checkpoints = () if settings.target_heads is None else (decision,)
+    else:
+        raise stage.UserError(
+            f"settings: target_heads: {stage.heads_text(heads)} asked for, but the model has "
+            f"{whole} in scope {settings.scope}; ask for {whole} at most"
+        )
+    checkpoints = () if heads is None else (decision,)
     gates = settings.model_dump(include={"seed", "gate_learning_rate", "gate_seed"})
     plan = Plan(**gates, checkpoints=checkpoints, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
@@ -268,16 +256,16 @@ def train_gates(
         used = train(model.to(device), plan, data, penalty=penalty, **run)
         if not context.is_main:
             return
+        # Decide, with the weights of that time.
         deciding = copy.deepcopy(model)
         if checkpoints:
             set_weights(deciding, read_checkpoint(files.state, decision))
-        found = describe(
-            deciding, data.dev, settings, whole=whole, decision=decision, updates_key=updates_key
-        )
-        model.remove_heads(
-            {(row["type"], row["layer"], row["head"]) for row in found["rows"] if not row["kept"]}
-        )
-        training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
+        known = {"whole": whole, "decision": decision, "updates_key": updates_key}
+        found = describe(deciding, data.dev, settings, **known)
+        closed = [row for row in found["rows"] if not row["kept"]]
+        model.remove_heads({(row["type"], row["layer"], row["head"]) for row in closed})
+        # Describe.
+        training = files.settings | {"matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = {name: found[name] for name in CERTAINTY}
         with finishing(files.state):
@@ -285,16 +273,10 @@ def train_gates(
             save(model, files.output, training=training)
 
 
-@stage.command(
-    "train",
-    "dev",
-    "output",
-    "records",
-    "state",
-    "gates",
-    optional=("baseline", "like"),
-    settings=Settings,
-)
+FILES = ("train", "dev", "output", "records", "state", "gates")
+
+
+@stage.command(*FILES, optional=("baseline", "like"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Prune `--baseline`; or train from random initialisation a model of the architecture of
     `--like`."""

@@ -138,7 +138,7 @@ def with_ends(*columns: str) -> list[str]:
 
 
 INTERVAL = with_ends("difference")  # from the baseline
-COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation/score.py`)
+COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation.py`)
 
 
 def is_decided(models: pd.DataFrame) -> pd.Series:

@@ -20,7 +20,7 @@ from specialized_heads.report.claims.claim import VERDICTS, Verdict
 from specialized_heads.report.data import TOTALS, is_decided
 from specialized_heads.tables import read_table
 
-CSS = Path(__file__).parents[1] / "viewer" / "page.css"
+CSS = Path(__file__).parents[1] / "assets" / "page.css"
 LOOKS = """body { max-width: 66rem; }
 nav a { display: inline-block; margin-right: 1rem; }
 h2 { border-top: 1px solid var(--rule); margin-top: 2rem; padding-top: 1rem; }

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.bpe import OURS, SpecialTokens
-from specialized_heads.corpus.tokens import TokenStore, cut
+from specialized_heads.corpus.tokens import OURS, SpecialTokens, TokenStore, cut
 
 MAX_PADDING = 0.05  # share of the positions of an epoch
 MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding does
@@ -40,10 +39,8 @@ class Batch:
         """The batch on a device; copies to a GPU are asynchronous."""
         if device.type == "cpu":
             return self
-        moved = (
-            t.pin_memory().to(device, non_blocking=True)
-            for t in (self.source, self.target_in, self.target_out)
-        )
+        ids = (self.source, self.target_in, self.target_out)
+        moved = (each.pin_memory().to(device, non_blocking=True) for each in ids)
         return Batch(*moved, self.tokens)
 
     def real(self, ids: Tensor) -> Tensor:
@@ -65,11 +62,8 @@ def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore
     ends = np.cumsum(random.integers(1, most + 1, len(store)))
     ends = np.append(ends[ends < len(store)], len(store))
     shuffled, bounds = store.select(order), np.append(0, ends)
-    offsets = {
-        f"{side}_offsets": getattr(shuffled, f"{side}_offsets")[bounds]
-        for side in ("source", "target")
-    }
-    return replace(shuffled, **offsets)
+    source, target = shuffled.source_offsets[bounds], shuffled.target_offsets[bounds]
+    return replace(shuffled, source_offsets=source, target_offsets=target)
 
 
 def epoch_updates(
@@ -103,10 +97,8 @@ def epoch_updates(
     number = math.ceil(max(batch_tokens * len(pieces) / source.sum(), 1) / multiple) * multiple
     limit = micro_batch_tokens
     for _ in range(2):  # the second cut accounts for the lower padding of smaller micro-batches
-        limit = min(
-            math.ceil(limit * batch_tokens * len(pieces) / (number * source.sum())),
-            micro_batch_tokens,
-        )
+        required = math.ceil(limit * batch_tokens * len(pieces) / (number * source.sum()))
+        limit = min(required, micro_batch_tokens)
         pieces = cut(longest[order], order, limit)
     shuffled = [pieces[index] for index in random.permutation(len(pieces))]
     return [shuffled[start : start + number] for start in range(0, len(shuffled), number)]
@@ -116,9 +108,8 @@ def padding(pieces: list[np.ndarray], *sides: np.ndarray) -> float:
     """Share of padding among the positions of these batches; `sides` are the sentence lengths on
     each side."""
     real = sum(int(lengths.sum()) for lengths in sides)
-    return 1 - real / sum(
-        len(piece) * int(lengths[piece].max()) for piece in pieces for lengths in sides
-    )
+    padded = (len(piece) * int(lengths[piece].max()) for piece in pieces for lengths in sides)
+    return 1 - real / sum(padded)
 
 
 def make_batch(store: TokenStore, sentences: np.ndarray) -> Batch:

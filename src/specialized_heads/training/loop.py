@@ -8,7 +8,7 @@ resumed run ends with the same bytes as an uninterrupted one.
 On a CPU, the micro-batches of an update run in parallel, one thread each: with small matrices most
 of the time goes to work that threads within an operation do not speed up. Every micro-batch has its
 own dropout seed and gradients are summed in a fixed order, so the result does not depend on the
-number of threads. With n processes (`parallel`), each takes every n-th micro-batch. A background
+number of threads. With n processes (`state`), each takes every n-th micro-batch. A background
 thread prepares the batches of the next update.
 """
 
@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import weights_of
@@ -34,20 +35,11 @@ from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, draw, expected_open, probability_open
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import (
-    UserError,
-    code_hash,
-    disk_errors,
-    file_hash,
-    heads_text,
-    log,
-    progress,
-)
 from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import Penalty, evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
-from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.state import DistributedContext
 
 SAVE_SECONDS = 60.0  # between two states, or more:
 SAVE_SHARE = 0.02  # of the time goes into writing them at most
@@ -72,7 +64,8 @@ class Data:
 
 
 def load_data(train: Path, dev: Path) -> Data:
-    return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
+    hashes = f"{stage.file_hash(train)} {stage.file_hash(dev)}"
+    return Data(load_tokens(train), load_tokens(dev), hashes)
 
 
 def train(
@@ -107,39 +100,30 @@ def train(
     torch.set_num_threads(1)
     workers = threads if model.device.type == "cpu" else 1
     run = _Run(model, plan, data, state, penalty, workers=workers, context=context)
-    fingerprint = _fingerprint(model, plan, data, penalty, context, run.matmul_precision)
-    run.resume(fingerprint)
-    started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
-    interval = SAVE_SECONDS
+    run.resume()
+    started = saved = time.monotonic()
+    tokens_before, interval = run.tokens, SAVE_SECONDS
     model.train()
     run.working.train()
     log_file = records if context.is_main else Path(os.devnull)
-    with disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
+    with stage.disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
-        for batches in progress(
-            run.updates(), what="training", total=plan.updates - run.update, unit="update"
-        ):
-            run.step(batches)
-            due = any(
-                run.update % every == 0
-                for every in (plan.log_every, plan.evaluate_every, plan.updates)
-            )
-            if due or run.update in plan.checkpoints:
+        left = plan.updates - run.update
+        for update in stage.progress(run.updates(), what="training", total=left, unit="update"):
+            run.step(update)
+            if run.update in plan.checkpoints or run.at_interval(plan.log_every):
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 record = run.record()
                 if context.is_main:
                     run_state.check(state)
                     stream.write(json.dumps(record) + "\n")
                     stream.flush()
-                    log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
+                    line = _line(record, plan)
+                    stage.log.info("%s, %.0f %s/s", line, speed, run.objective.unit)
                 started, tokens_before = time.monotonic(), run.tokens
-            if (
-                context.is_main
-                and time.monotonic() - saved > interval
-                and run.update < plan.updates
-            ):
-                before = time.monotonic()
-                run.save(fingerprint)
+            before = time.monotonic()
+            if context.is_main and before - saved > interval and run.update < plan.updates:
+                run.save()
                 saved = time.monotonic()
                 interval = max(SAVE_SECONDS, (saved - before) / SAVE_SHARE)
     run.pool.shutdown()
@@ -181,25 +165,19 @@ class _Run:
         workers: int,
         context: DistributedContext,
     ) -> None:
-        self.model, self.plan, self.data, self.folder, self.context = (
-            model,
-            plan,
-            data,
-            folder,
-            context,
-        )
+        self.model, self.plan, self.data = model, plan, data
+        self.folder, self.context = folder, context
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         self.device, self.objective = model.device, objective_of(model)
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
-        self.gate_noise = torch.Generator().manual_seed(
-            plan.seed if plan.gate_seed is None else plan.gate_seed
-        )
+        noise_seed = plan.seed if plan.gate_seed is None else plan.gate_seed
+        self.gate_noise = torch.Generator().manual_seed(noise_seed)
         # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in
         # float32.
         self.matmul_precision = matmul_precision(plan.precision, self.device)
         if self.matmul_precision != plan.precision:
-            log.info("this device has no bf16 instructions; matrix products run in float32")
+            stage.log.info("this device has no bf16 instructions; matrix products run in float32")
         dtype = torch.bfloat16 if self.matmul_precision == "bf16" else torch.float32
         self.working = model if dtype == torch.float32 else model.in_precision(dtype)
         pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
@@ -221,10 +199,23 @@ class _Run:
             map=self.pool.map,
         )
         self.update = self.epoch = self.position = self.tokens = 0
-        # of all processes, summed since the last record
-        self.loss = torch.zeros(1, device=self.device)
-        self.loss_tokens = 0
+        # Loss and tokens of all processes since the last record.
+        self.loss, self.loss_tokens = torch.zeros(1, device=self.device), 0
         self.records: list[dict[str, Any]] = []
+        self.fingerprint = self.initial_hash()
+
+    def initial_hash(self) -> str:
+        """Hash of everything that affects the result; the number of processes does, because it
+        divides the epochs."""
+        described = [asdict(self.model.architecture), self.plan.model_dump(), repr(self.penalty)]
+        described += [self.data.hash, self.model.dropout, self.context.size, self.matmul_precision]
+        described += [self.device.type, torch.__version__, np.__version__]
+        described.append(stage.code_hash("corpus", "model", "training"))
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name, parameter in self.model.named_parameters():
+            digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())
+            digest.update(parameter.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def rate(self, update: int) -> float:
         return learning_rate(update, self.plan, width=self.model.architecture.width)
@@ -240,23 +231,14 @@ class _Run:
 
     def places(self) -> Iterator[tuple[TokenStore, int, int, list[np.ndarray]]]:
         """Epoch data, epoch, position in the epoch and micro-batches of each remaining update."""
-        plan, left, epoch, position = (
-            self.plan,
-            self.plan.updates - self.update,
-            self.epoch,
-            self.position,
-        )
+        plan, left = self.plan, self.plan.updates - self.update
+        sizes = plan.model_dump(include={"batch_tokens", "micro_batch_tokens"})
+        epoch, position = self.epoch, self.position
         while left:
-            store = self.data.train
+            store, draw = self.data.train, {"seed": plan.seed, "epoch": epoch}
             if plan.join > 1:
-                store = joined(store, most=plan.join, seed=plan.seed, epoch=epoch)
-            sizes = {
-                "batch_tokens": plan.batch_tokens,
-                "micro_batch_tokens": plan.micro_batch_tokens,
-            }
-            updates = epoch_updates(
-                store, seed=plan.seed, epoch=epoch, multiple=self.context.size, **sizes
-            )
+                store = joined(store, most=plan.join, **draw)
+            updates = epoch_updates(store, multiple=self.context.size, **draw, **sizes)
             for number, sentences in list(enumerate(updates))[position:][:left]:
                 yield store, epoch, number, sentences
                 left -= 1
@@ -267,13 +249,11 @@ class _Run:
     ) -> _Update:
         """Pad this process's micro-batches of an update."""
         units = sum(self.objective.units(store, chunk) for chunk in sentences)
-        share = range(self.context.rank, len(sentences), self.context.size)
         batches = []
-        for index in share:
+        for index in range(self.context.rank, len(sentences), self.context.size):
             seed = _seed(self.plan.seed, epoch, position, index)
-            batches.append(
-                (index, self.objective.batch(store, sentences[index], seed=seed).to(self.device))
-            )
+            batch = self.objective.batch(store, sentences[index], seed=seed)
+            batches.append((index, batch.to(self.device)))
         return _Update(epoch, position, units, batches)
 
     def step(self, update: _Update) -> None:
@@ -313,6 +293,11 @@ class _Run:
         inputs = [parameter.narrow for parameter in self.trained]
         return loss.detach(), torch.autograd.grad(loss / tokens, inputs, materialize_grads=True)
 
+    def at_interval(self, *intervals: int) -> bool:
+        """Whether an evaluation or the end is due, or one of these intervals."""
+        every = (*intervals, self.plan.evaluate_every, self.plan.updates)
+        return any(self.update % number == 0 for number in every)
+
     def record(self) -> dict[str, Any]:
         """Log entry: mean loss since the last one, gates, and the development loss at its own
         interval."""
@@ -325,14 +310,11 @@ class _Run:
         }
         self.loss.zero_()
         self.loss_tokens = 0
-        if self.update % self.plan.evaluate_every == 0 or self.update in (
-            self.plan.updates,
-            *self.plan.checkpoints,
-        ):
+        if self.at_interval() or self.update in self.plan.checkpoints:
             record["dev_loss"] = evaluate(self.model, self.data.dev)
         for loss in (record["loss"], record.get("dev_loss", 0.0)):
             if not math.isfinite(loss):
-                raise UserError(
+                raise stage.UserError(
                     f"update {self.update}: the loss is {loss}: training diverged; lower the "
                     f"learning rate and run again"
                 )
@@ -344,9 +326,9 @@ class _Run:
         self.records.append(record)
         return record
 
-    def save(self, fingerprint: str) -> None:
+    def save(self) -> None:
         state = {
-            "fingerprint": fingerprint,
+            "fingerprint": self.fingerprint,
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "gate_noise": self.gate_noise.get_state(),
@@ -358,18 +340,17 @@ class _Run:
         }
         run_state.write_state(self.folder, state)
 
-    def resume(self, fingerprint: str) -> None:
+    def resume(self) -> None:
         """Resume from the saved state if it belongs to this run; else start with an empty
         folder."""
         if self.context.is_main:
             run_state.claim(self.folder)
         state = run_state.read_state(
-            self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints
+            self.folder, fingerprint=self.fingerprint, checkpoints=self.plan.checkpoints
         )
-        if not self.context.agree(
-            "" if state is None else f"{state['update']} {float(state['loss'])}"
-        ):
-            raise UserError(
+        which = "" if state is None else f"{state['update']} {float(state['loss'])}"
+        if not self.context.agree(which):
+            raise stage.UserError(
                 f"{self.folder}: the processes of this training read different states; run again"
             )
         if state is None:
@@ -388,38 +369,11 @@ class _Run:
         if self.penalty is not None:
             vars(self.penalty).update(state["penalty"])
         self.records = json.loads(state["records"])
-        log.info("resuming at update %d", self.update)
+        stage.log.info("resuming at update %d", self.update)
 
 
 def _seed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _fingerprint(
-    model: Network,
-    plan: Plan,
-    data: Data,
-    penalty: Penalty | None,
-    context: DistributedContext,
-    precision: str,
-) -> str:
-    """Hash of everything that affects the result; the number of processes does, because it divides
-    the epochs."""
-    described = [
-        asdict(model.architecture),
-        plan.model_dump(),
-        repr(penalty),
-        data.hash,
-        model.dropout,
-        context.size,
-    ]
-    described += [precision, model.device.type, torch.__version__, np.__version__]
-    described.append(code_hash("corpus", "model", "training"))
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-    for name, parameter in model.named_parameters():
-        digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())
-        digest.update(parameter.detach().cpu().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _line(record: dict[str, Any], plan: Plan) -> str:
@@ -428,9 +382,6 @@ def _line(record: dict[str, Any], plan: Plan) -> str:
         text += f", dev loss {record['dev_loss']:.3f}"
     if "open" in record:
         decided = float(probability_open(torch.zeros(())))  # where log α is 0
-        text += (
-            f", "
-            f"{heads_text(sum(p > decided for layer in record['open'].values() for p in layer))} "
-            f"open"
-        )
+        number = sum(p > decided for layer in record["open"].values() for p in layer)
+        text += f", {stage.heads_text(number)} open"
     return text + f", rate {record['learning_rate']:.2e}"

@@ -27,8 +27,7 @@ from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 MASKED = 0.15  # share of the tokens to predict (Devlin et al. 2019)
-# below the first: [MASK]; from there to the second: a random token; else the token itself
-REPLACED, KEPT = 0.8, 0.9
+REPLACED, KEPT = 0.8, 0.9  # [MASK] below the first; a random token from there to the second
 REACHED = 0.05  # share of the updates after which the target is the number of heads
 DECIDED = 0.3  # share of the updates after which gates become constants
 # Gains of the controller in nats, for an error of all heads; the integral gain for an error that
@@ -56,8 +55,6 @@ class Translation:
         label_smoothing: float,
         activations: Activations | None = None,
     ) -> Tensor:
-        """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in
-        float32."""
         if activations is None and model.packs():
             targets = Packing(batch.real(batch.target_out))
             states = model(batch.source, batch.target_in, targets=targets)
@@ -118,9 +115,8 @@ class MaskedLanguageModel:
         drawn = np.where((action < REPLACED) | structure, self.a.mask, drawn)
         source = np.where(chosen & (action < KEPT), drawn, ids)
         labels = np.where(chosen, ids, self.a.pad)
-        return Batch(
-            torch.from_numpy(source), batch.target_in, torch.from_numpy(labels), batch.tokens
-        )
+        source, labels = torch.from_numpy(source), torch.from_numpy(labels)
+        return Batch(source, batch.target_in, labels, batch.tokens)
 
     def loss(
         self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None
@@ -144,13 +140,10 @@ def masked_tokens(lengths: np.ndarray) -> np.ndarray:
 
 
 def objective_of(model: Network) -> Translation | Classification | MaskedLanguageModel:
-    if isinstance(model, Bert):
-        return (
-            Classification()
-            if model.architecture.labels
-            else MaskedLanguageModel(model.architecture)
-        )
-    return Translation()
+    if not isinstance(model, Bert):
+        return Translation()
+    a = model.architecture
+    return Classification() if a.labels else MaskedLanguageModel(a)
 
 
 @torch.inference_mode()
@@ -228,7 +221,6 @@ def fix_largest(gates: list[HardConcrete], count: int) -> None:
     order = torch.sort(log_alpha, descending=True, stable=True).indices
     chosen = torch.zeros(len(log_alpha), dtype=torch.bool, device=log_alpha.device)
     chosen[order[:count]] = True
-    for gate, decisions in zip(
-        gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True
-    ):
+    sizes = [len(gate.log_alpha) for gate in gates]
+    for gate, decisions in zip(gates, chosen.split(sizes), strict=True):
         gate.fix(decisions)

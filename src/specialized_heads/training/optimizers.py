@@ -18,7 +18,7 @@ from specialized_heads.experiment.sections import Training
 
 MOMENTUM = 0.95
 STEPS = 5  # of the Newton-Schulz iteration
-# of its polynomial; five steps take singular values into about [0.7, 1.2]
+# Of its polynomial; five steps take singular values into about [0.7, 1.2].
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
@@ -54,10 +54,10 @@ def make_optimizers(
     for name, weight in weights.items():
         if name.endswith("gate.log_alpha"):
             log_alphas.append(weight)
+        elif plan.optimizer == "muon" and is_layer_matrix(name, weight):
+            matrices.append(weight)
         else:
-            (
-                matrices if plan.optimizer == "muon" and is_layer_matrix(name, weight) else others
-            ).append(weight)
+            others.append(weight)
     groups = [(others, 1.0), (log_alphas, gate_learning_rate / peak)]
     groups = [{"params": params, "relative": relative} for params, relative in groups if params]
     optimizers: list[torch.optim.Optimizer] = []
@@ -113,7 +113,7 @@ class Muon(torch.optim.Optimizer):
         elif rows.all() and columns.all():
             self._update_whole(weight, momentum, weight.grad, rate)
         elif rows.any():
-            place = rows.nonzero(), columns.nonzero()[:, 0]
+            place = rows.nonzero(), columns.nonzero()[:, 0]  # (rows, 1) and (columns,)
             part, part_momentum = weight[place], momentum[place]  # copies
             self._update_whole(part, part_momentum, weight.grad[place], rate)
             weight[place], momentum[place] = part, part_momentum
@@ -123,10 +123,9 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         """Update a matrix (R, C) and its momentum from a gradient without zero rows and columns."""
         momentum.lerp_(gradient, 1 - MOMENTUM)
-        # Of Nesterov's look-ahead gradient.
-        direction = orthogonalise(gradient.lerp(momentum, MOMENTUM).to(self.precision))
-        # Tall matrices take larger steps, so that each of their outputs changes as much as in a
-        # square matrix.
+        ahead = gradient.lerp(momentum, MOMENTUM)  # Nesterov's look-ahead gradient
+        direction = orthogonalise(ahead.to(self.precision))
+        # Tall matrices take larger steps: each output changes as much as in a square matrix.
         weight.add_(direction, alpha=-rate * max(1.0, gradient.shape[0] / gradient.shape[1]) ** 0.5)
 
     def _update_masked(
@@ -137,9 +136,8 @@ class Muon(torch.optim.Optimizer):
         present = rows[:, None] & columns
         average = momentum.lerp(weight.grad, 1 - MOMENTUM)
         momentum.copy_(torch.where(present, average, momentum))
-        direction = orthogonalise(
-            (weight.grad.lerp(average, MOMENTUM) * present).to(self.precision)
-        )
+        ahead = weight.grad.lerp(average, MOMENTUM) * present
+        direction = orthogonalise(ahead.to(self.precision))
         step = rate * (rows.sum() / columns.sum().clamp(min=1)).clamp(min=1.0) ** 0.5
         weight.sub_(step * direction)
 

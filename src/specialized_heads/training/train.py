@@ -17,18 +17,12 @@ from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Model, Training, Vocabulary
+from specialized_heads.model import checkpoint as weight_files
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.checkpoint import (
-    architecture_of,
-    assemble,
-    read_tensors,
-    save,
-    write_tensors,
-)
+from specialized_heads.model.checkpoint import architecture_of, read_tensors, save
 from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finishing, read_checkpoint
+from specialized_heads.training.state import distributed, finishing, read_checkpoint
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:
@@ -62,35 +56,28 @@ def train_and_save(
     Args:
         model: with its initial weights.
         training: settings of the loop.
-        files: of the stage: train, dev (read), output, records, checkpoints (written), state; and
-        its settings.
+        files: of the stage, with its settings: train, dev (read), output, records, checkpoints
+            (written), state.
         seed, device, moments: of the stage.
-        described: what the model's description says of its training, beside the settings of the
-        stage.
+        described: more for the model's description than the settings of the stage.
     """
     plan = Plan(seed=seed, checkpoints=tuple(moments), **training.model_dump())
     data = load_data(files.train, files.dev)
     with distributed(device, state=files.state) as (context, device_):
-        used = train(
-            model.to(device_), plan, data, state=files.state, records=files.records, context=context
-        )
+        run = {"state": files.state, "records": files.records, "context": context}
+        used = train(model.to(device_), plan, data, **run)
         if context.is_main:
-            described = {
-                **files.settings,
-                "matmul_precision": used,
-                **described,
-                "data_hash": data.hash,
-            }
+            described = files.settings | {"matmul_precision": used} | described
+            described |= {"data_hash": data.hash}
             with finishing(files.state):
                 save(model, files.output, training=described)
                 if getattr(files, "checkpoints", None):
-                    saved = {n: read_checkpoint(files.state, n) for n in moments}
                     tensors = {
-                        f"update{n}/{name}": t
-                        for n, weights in saved.items()
-                        for name, t in weights.items()
+                        f"update{n}/{name}": weight
+                        for n in moments
+                        for name, weight in read_checkpoint(files.state, n).items()
                     }
-                    write_tensors(files.checkpoints, tensors)
+                    weight_files.write_tensors(files.checkpoints, tensors)
 
 
 class CheckpointSettings(stage.Section):
@@ -100,20 +87,15 @@ class CheckpointSettings(stage.Section):
 @stage.command("baseline", "checkpoints", "output", settings=CheckpointSettings)
 def checkpoint(files: stage.Files, settings: CheckpointSettings) -> None:
     prefix, stored = f"update{settings.update}/", read_tensors(files.checkpoints)
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in stored.items()
-        if name.startswith(prefix)
-    }
-    if not weights:
+    names = [name for name in stored if name.startswith(prefix)]
+    if not names:
         raise stage.UserError(
             f"{files.checkpoints}: no weights of update {settings.update}; add it to "
-            f"ablation.moments or heads.checkpoints, and "
-            "train again"
+            f"ablation.moments or heads.checkpoints, and train again"
         )
-    model = assemble(
-        architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline
-    )
+    weights = {name.removeprefix(prefix): stored[name] for name in names}
+    described = {"weights": files.checkpoints, "like": files.baseline}
+    model = weight_files.assemble(architecture_of(files.baseline), weights, **described)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
     save(model, files.output, training={**training, "moment": settings.update})
 
@@ -128,26 +110,18 @@ class Settings(stage.Section):
     moments: list[int] = []  # updates, ascending; only with `--checkpoints`
 
 
-@stage.command(
-    "train",
-    "dev",
-    "output",
-    "records",
-    "state",
-    optional=("like", "checkpoints"),
-    settings=Settings,
-)
+FILES = ("train", "dev", "output", "records", "state")
+
+
+@stage.command(*FILES, optional=("like", "checkpoints"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     if files.like:
         architecture = architecture_of(files.like)
     else:
-        vocabulary = {
-            f"{side}_vocabulary": getattr(settings.vocabulary, side)
-            for side in ("source", "target")
-        }
-        architecture = Architecture.full(
-            **vocabulary, **settings.model.model_dump(exclude={"dropout"})
-        )
+        sizes = settings.model.model_dump(exclude={"dropout"})
+        source, target = settings.vocabulary.source, settings.vocabulary.target
+        sizes |= {"source_vocabulary": source, "target_vocabulary": target}
+        architecture = Architecture.full(**sizes)
     if settings.evenly:
         architecture = spread_evenly(architecture)
     model = Transformer(architecture, dropout=settings.model.dropout)

@@ -60,10 +60,8 @@ def test_a_truncated_file_is_found(packed: dict[str, Path], kind: str, share: fl
     path = packed[kind]
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     for reads in (check, read):
-        with pytest.raises(
-            UserError,
-            match=rf"x{kind}: not a complete \w+ file \(.+\); delete it and fetch it again",
-        ):
+        said = rf"x{kind}: not a complete \w+ file \(.+\); delete it and fetch it again"
+        with pytest.raises(UserError, match=said):
             reads(path)
 
 
@@ -112,10 +110,8 @@ def test_members_by_name(tmp_path: Path) -> None:
         # Two at a time, as aligned texts are read.
         first, second = member(path, "a/x.en"), member(path, "a/x.ru")
         assert (list(lines(second)), list(lines(first))) == (["two"], ["one"])
-        assert [(name, stream.read()) for name, stream in walk(path)] == [
-            ("a/x.en", b"one\n"),
-            ("a/x.ru", b"two\n"),
-        ]
+        expected = [("a/x.en", b"one\n"), ("a/x.ru", b"two\n")]
+        assert [(name, stream.read()) for name, stream in walk(path)] == expected
         with pytest.raises(UserError, match=r"no file b in it; it holds a/x\.en, a/x\.ru"):
             member(path, "b")
 
@@ -136,9 +132,8 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"x\.bz2: line 1: packed by bzip2; unpack it"):
         list(lines(tmp_path / "x.bz2"))
     (tmp_path / "z").write_bytes(b"good\n" + b"a" * (2 << 20))
-    with pytest.raises(
-        UserError, match="line 2: longer than 1048576 bytes; not a file of sentences"
-    ):
+    said = "line 2: longer than 1048576 bytes; not a file of sentences"
+    with pytest.raises(UserError, match=said):
         list(lines(tmp_path / "z"))
 
 

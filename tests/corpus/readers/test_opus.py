@@ -107,17 +107,12 @@ PASSING = [("I'm here.", "Я здесь."), ("Tom & Jerry came <late>.", "Том
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".xml.gz"])
-def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(
-    release, suffix: str
-) -> None:
+def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(release, suffix) -> None:
     found, counts = rows(release(suffix=suffix))
     assert found == [(*pair, name.rpartition("/")[0], "") for name in FILMS for pair in PASSING]
-    assert counts == {
-        "one_side_empty": 4,
-        "no_overlap_attribute": 2,
-        "overlap_below_threshold": 4,
-        "no_text": 2,
-    }
+    expected = {"one_side_empty": 4, "no_overlap_attribute": 2, "overlap_below_threshold": 4}
+    expected |= {"no_text": 2}
+    assert counts == expected
     assert len(found) + counts.total() == 2 * LINKS.count("<link ")
 
 
@@ -205,9 +200,7 @@ def test_entities_are_refused_in_text_and_alignment(release, doctype: str) -> No
         rows(release(alignment=alignment))
 
 
-def test_a_document_that_unfolds_too_far_is_refused(
-    release, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_unfolds_too_far_is_refused(release, monkeypatch) -> None:
     files = release(english={FILMS[0]: document(["a" * 200_000])})
     monkeypatch.setattr(archives, "LARGEST", 100_000)
     with pytest.raises(UserError, match="larger than 100000 bytes"):

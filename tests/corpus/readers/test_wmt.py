@@ -134,9 +134,7 @@ def lines(name: str, source: str, target: str) -> list[tuple[str, str]]:
         ("wiki_headlines_ru_en", [("Cat", "Кот")]),
     ],
 )
-def test_training_formats_in_both_directions(
-    data: Path, dataset: str, expected: list[tuple[str, str]]
-) -> None:
+def test_training_formats_in_both_directions(data, dataset, expected) -> None:
     assert pairs(rows(data, train=[dataset])) == expected
     assert pairs(rows(data, train=[dataset], languages=("ru", "en"))) == [
         pair[::-1] for pair in expected
@@ -228,26 +226,15 @@ def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
     }
     tarred(data / "wmt" / "training-giga-fren.tar", files)
     with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
-        rows(
-            data,
-            train=["giga_fren"],
-            dev=["giga_fren"],
-            test=["europarl_v7_en_fr"],
-            languages=("en", "fr"),
-        )
+        sets = {"train": ["giga_fren"], "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
+        rows(data, **sets, languages=("en", "fr"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            '<!DOCTYPE x [<!ENTITY b "haha">]><doc docid="1"><seg>&b;</seg></doc>',
-            "declares entities",
-        ),
-        (
-            '<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>',
-            "document '1', segment 2: no </seg>",
-        ),
+        ('<!DOCTYPE x [<!ENTITY b "haha">]><doc><seg>&b;</seg></doc>', "declares entities"),
+        ('<doc docid="1"><seg>a</seg><seg>b</doc>', "document '1', segment 2: no </seg>"),
         ("<doc><seg>\udcff</seg></doc>", "not UTF-8"),
     ],
 )

@@ -28,25 +28,11 @@ LARGEST = 64 << 20  # bytes of one document
 LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open}
 ARCHIVES = (".zip", ".tar", ".tgz")
-MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"PK\3\4": "zip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-MAGIC |= {b"PAR1": "parquet"}
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\3\4": "zip"}
+MAGIC |= {b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
 # zipfile reports what it cannot read, such as passwords, as RuntimeError.
-DAMAGE = (
-    EOFError,
-    OSError,
-    RuntimeError,
-    ValueError,
-    zlib.error,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-)
+DAMAGE = (EOFError, OSError, RuntimeError, ValueError)
+DAMAGE += (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 
 
 class _Unpacked(io.RawIOBase):
@@ -163,10 +149,8 @@ def document(stream: BinaryIO, *, name: str) -> bytes:
     are a `UserError`."""
     data = (gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream).read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise UserError(
-            f"{name}: larger than {LARGEST} bytes, so it is not one document; get the file "
-            f"elsewhere"
-        )
+        remedy = "so it is not one document; get the file elsewhere"
+        raise UserError(f"{name}: larger than {LARGEST} bytes, {remedy}")
     return data
 
 
@@ -184,24 +168,17 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
     while line := text.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            raise UserError(
-                f"{text.name}: line {number}: longer than {LONGEST_LINE} bytes; not a file of "
-                f"sentences"
-            )
+            said = f"longer than {LONGEST_LINE} bytes; not a file of sentences"
+            raise UserError(f"{text.name}: line {number}: {said}")
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            if kind := next(
-                (kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)),
-                None,
-            ):
-                raise UserError(
-                    f"{text.name}: line 1: packed by {kind}; unpack it to plain text, or name a "
-                    f"gzip or xz file .gz or .xz"
-                ) from None
-            raise UserError(
-                f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
-            ) from None
+            said = f"not UTF-8 ({error.reason}); convert the file to UTF-8"
+            for magic, kind in MAGIC.items():
+                if number == 1 and line.startswith(magic):
+                    said = f"packed by {kind}; unpack it to plain text, or name a gzip or xz file "
+                    said += ".gz or .xz"
+            raise UserError(f"{text.name}: line {number}: {said}") from None
 
 
 def aligned(
@@ -212,18 +189,18 @@ def aligned(
     for number, (left, right) in enumerate(zip_longest(first, second)):
         if left is None or right is None:
             ended = "first" if left is None else "second"
-            raise UserError(
-                f"{name} differ in length: the {ended} ends after line {number}; {remedy}"
-            )
+            said = f"the {ended} ends after line {number}"
+            raise UserError(f"{name} differ in length: {said}; {remedy}")
         yield left, right
 
 
 def check(path: Path) -> None:
     """Read a packed file to its end to find truncation or damage; a plain file passes."""
-    kind = path.suffix.lower()
-    packed = (
-        [open_packed(path)] if kind in STREAMS and not path.stem.lower().endswith(".tar") else []
-    )
-    for stream in (stream for _, stream in walk(path)) if kind in ARCHIVES else packed:
+    kind, streams = path.suffix.lower(), iter(())
+    if kind in ARCHIVES:
+        streams = (stream for _, stream in walk(path))
+    elif kind in STREAMS and not path.stem.lower().endswith(".tar"):
+        streams = iter([open_packed(path)])
+    for stream in streams:
         while stream.read(BUFFER):
             pass

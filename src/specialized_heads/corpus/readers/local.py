@@ -23,8 +23,7 @@ from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, read_json
 
 UNFILTERED = ("dev", "test")
-# characters of a text of these sets: attention takes memory with the square of its length
-LONGEST = 10_000
+LONGEST = 10_000  # characters of their texts: attention takes memory with the square of the length
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 QUOTED = "quotes of a CSV writer"
 REMEDIES = {  # for texts in another format
@@ -43,15 +42,11 @@ def read_embedded(
     about = read_json(files[1])
     known = (about["source_language"], about["target_language"])
     if known != (wanted := tuple(map(without_region, languages))):
-        turned = (
-            "; for the other way, use its text as a source of kind local"
-            if known == wanted[::-1]
-            else ""
-        )
+        remedy = "; for the other way, use its text as a source of kind local"
         raise UserError(
             f"{files[0]}: this text is {known[0]}-{known[1]}, and source_language and "
-            f"target_language of the corpus are "
-            f"{languages[0]} and {languages[1]}; set them to {known[0]} and {known[1]}{turned}"
+            f"target_language of the corpus are {languages[0]} and {languages[1]}; set them to "
+            f"{known[0]} and {known[1]}{remedy if known == wanted[::-1] else ''}"
         )
     yield from read_blocks(files[0])
 
@@ -87,12 +82,11 @@ def _pairs(
         what = f"no column {last}" if width > 1 else "no tab"
         raise UserError(
             f"{path}: line {first[0]}: {what}; each line must be source TAB target (TAB document), "
-            f"or have the "
-            "`columns` given"
+            f"or have the `columns` given"
         )
     # Targets of an analysis set may be missing; a missing document has an error of its own.
     least = last if set_ == "analysis" or by_document else width
-    read, others, lettered, formats = 0, list[int](), set[int](), (_Formats(), _Formats())
+    read, others, formats = 0, list[int](), (_Formats(), _Formats())
     for number, cells in chain([first], rows):
         read += 1
         if not least <= len(cells) <= width:
@@ -101,26 +95,25 @@ def _pairs(
             continue
         chosen = [cells[column - 1] if column <= len(cells) else "" for column in columns]
         *texts, document = (*chosen, "", "")[:3]
-        document = (document.strip() or (f"{set_}\n" if set_ else "")) if by_document else ""
-        if by_document and not document:
+        said = ""
+        if not by_document:
+            document = ""
+        elif not (document := document.strip() or (f"{set_}\n" if set_ else "")):
             said = "no document for this pair; add it, or set group_by to 'sentence'"
-            raise UserError(f"{path}: line {number}: {said}")
         if set_ in UNFILTERED and (most := max(map(len, texts))) > LONGEST:
-            said = (
-                f"{most:,} characters; held-out sets are not filtered, and no text may have "
-                f"more than {LONGEST:,}"
-            )
+            said = f"{most:,} characters; held-out sets are not filtered, and no text may have "
+            said += f"more than {LONGEST:,}"
+        if said:
             raise UserError(f"{path}: line {number}: {said}")
-        lettered |= {column for column, text in zip(required, texts) if any(map(str.isalpha, text))}
         for side, text in zip(formats, texts, strict=True):
             side.add(text)
         yield texts[0], texts[1], document
     if len(others) > MOST_OTHER * read:
         raise UserError(
             f"{path}: line {others[0]}: not {width} columns, as the first line has; so are "
-            f"{len(others)} of {read} lines. "
-            "All must have the same columns; remove a header"
+            f"{len(others)} of {read} lines. All must have the same columns; remove a header"
         )
+    lettered = {column for column, side in zip(required, formats) if side.lettered}
     if without := sorted(set(required) - lettered):
         remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
         raise UserError(f"{path}: column {without[0]} has no letter in any line; {remedy}")
@@ -141,13 +134,15 @@ class _Formats:
     """The formats in which the texts of a file or column are written."""
 
     def __init__(self) -> None:
-        self.counts, self.first, self.doubled = Counter[str](), dict[str, str](), 0
+        self.counts, self.first = Counter[str](), dict[str, str]()
+        self.doubled, self.lettered = 0, False
 
     def add(self, text: str) -> None:
         if text := text.strip():
             form = _format(text)
             self.counts[form] += 1
             self.first.setdefault(form, text)
+            self.lettered = self.lettered or any(map(str.isalpha, text))
             self.doubled += form == QUOTED and '""' in text[1:-1]
 
     def check(self, name: str) -> None:
@@ -161,11 +156,9 @@ class _Formats:
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
             if doubled or 2 * self.counts[form] > texts:
-                said = (
-                    f"{form} in {self.counts[form]} of {texts} texts, such as "
-                    f"{self.first[form][:40]!r}"
-                )
-                raise UserError(f"{name}: {said}; {remedy}")
+                said = f"{form} in {self.counts[form]} of {texts} texts"
+                shown = repr(self.first[form][:40])
+                raise UserError(f"{name}: {said}, such as {shown}; {remedy}")
 
 
 def _format(text: str) -> str:
@@ -195,17 +188,15 @@ def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain or compressed. A line with a carriage return, NUL or escape
     character is refused."""
     for number, line in enumerate(lines(path), start=1):
+        said = ""
         if "\0" in line or "\x1b" in line:
-            what = (
-                "a NUL or escape character, as in archives and UTF-16; unpack the file, or "
-                "convert it to UTF-8"
-            )
-            raise UserError(f"{path}: line {number}: {what}")
-        if "\r" in line:
-            raise UserError(
-                f"{path}: line {number}: a carriage return within the line; end each line with a "
-                f"line feed (`tr '\\r' '\\n'`)"
-            )
+            said = "a NUL or escape character, as in archives and UTF-16; unpack the file, or "
+            said += "convert it to UTF-8"
+        elif "\r" in line:
+            said = "a carriage return within the line; end each line with a line feed "
+            said += r"(`tr '\r' '\n'`)"
+        if said:
+            raise UserError(f"{path}: line {number}: {said}")
         yield line
 
 
@@ -213,11 +204,9 @@ def _two_texts(
     source: Path, target: Path, *, counts: Counter[str]
 ) -> Iterator[tuple[str, str, str]]:
     """The pairs of two texts; line i of one translates line i of the other."""
-    remedy, empty = "line i of one must translate line i of the other", True
-    both = aligned(
-        plain_lines(source), plain_lines(target), name=f"{source} and {target}", remedy=remedy
-    )
-    for first, second in both:
+    texts, name, empty = map(plain_lines, (source, target)), f"{source} and {target}", True
+    remedy = "line i of one must translate line i of the other"
+    for first, second in aligned(*texts, name=name, remedy=remedy):
         if first.strip() or second.strip():
             empty = False
             yield first, second, ""

@@ -36,13 +36,8 @@ from specialized_heads.stage import UserError, log
 
 OVERLAP = 0.9  # minimum share of time of a link (appendix B.1)
 # Nothing is expanded or fetched; comments would divide the text.
-SAFE = {
-    "resolve_entities": False,
-    "load_dtd": False,
-    "no_network": True,
-    "remove_comments": True,
-    "remove_pis": True,
-}
+SAFE = {"resolve_entities": False, "load_dtd": False, "no_network": True}
+SAFE |= {"remove_comments": True, "remove_pis": True}
 
 
 def read_moses(
@@ -55,13 +50,10 @@ def read_moses(
 
         def of(language: str) -> Iterator[str]:
             """The lines of the only file of a language."""
-            names = [
-                name for name in archives.members(archive) if name.endswith(f".{pair}.{language}")
-            ]
+            end = f".{pair}.{language}"
+            names = [name for name in archives.members(archive) if name.endswith(end)]
             if len(names) != 1:
-                raise UserError(
-                    f"{archive}: {len(names) or 'no'} files end in .{pair}.{language}, not one"
-                )
+                raise UserError(f"{archive}: {len(names) or 'no'} files end in {end}, not one")
             return archives.lines(opened.enter_context(archives.member(archive, names[0])))
 
         rows = archives.aligned(*map(of, languages), name=f"{archive}: the two sides of {pair}")
@@ -117,10 +109,11 @@ def _pairs(
         if not all(link.sentences):
             counts["one_side_empty"] += 1
             continue
-        if link.overlap is None or not link.overlap >= OVERLAP:  # also true for NaN
-            counts[
-                "no_overlap_attribute" if link.overlap is None else "overlap_below_threshold"
-            ] += 1
+        if link.overlap is None:
+            counts["no_overlap_attribute"] += 1
+            continue
+        if not link.overlap >= OVERLAP:  # also true for NaN
+            counts["overlap_below_threshold"] += 1
             continue
         if link.documents != current:
             current, missing = link.documents, ""
@@ -170,11 +163,8 @@ def links(path: Path) -> Iterator[Link]:
                         documents = element.attrib["fromDoc"], element.attrib["toDoc"]
                     elif element.tag == "link":
                         first, second = element.attrib["xtargets"].split(";")
-                        overlap = (
-                            float(element.attrib["overlap"])
-                            if "overlap" in element.attrib
-                            else None
-                        )
+                        overlap = element.get("overlap")
+                        overlap = None if overlap is None else float(overlap)
                         source, target = documents
                         yield Link((source, target), (first.split(), second.split()), overlap)
                     continue
@@ -189,14 +179,12 @@ def links(path: Path) -> Iterator[Link]:
                 f"{path}: not well-formed XML ({error}); delete it and fetch it again"
             ) from None
         except (KeyError, ValueError):
-            shown = " ".join(
-                [element.tag, *(f'{name}="{value}"' for name, value in element.attrib.items())]
-            )
+            attributes = [f'{name}="{value}"' for name, value in element.attrib.items()]
+            shown = " ".join([element.tag, *attributes])[:200]
             raise UserError(
-                f"{path}: line {element.sourceline}: <{shown[:200]}> is not as in OPUS's "
-                f"alignments: "
-                'linkGrp with fromDoc and toDoc, in it link with xtargets="1 2;3" and a number as '
-                "overlap"
+                f"{path}: line {element.sourceline}: <{shown}> is not as in OPUS's alignments: "
+                f'linkGrp with fromDoc and toDoc, in it link with xtargets="1 2;3" and a number '
+                f"as overlap"
             ) from None
 
 
@@ -205,15 +193,12 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
     `KeyError` without such one."""
     # Members lack the .gz of the alignment's paths, and in some releases the folders above, too.
     plain, folder = document.removesuffix(".gz"), known()["opensubtitles_text"].member
-    names = [
-        name
-        for name in (folder + plain, f"{folder}{plain}.gz", plain, document)
-        if name in archive.NameToInfo
-    ]
-    if not names:
+    names = (folder + plain, f"{folder}{plain}.gz", plain, document)
+    name = next(filter(archive.NameToInfo.__contains__, names), None)
+    if name is None:
         raise KeyError(f"{archive.filename}: {document}")
-    shown = f"{archive.filename}: {names[0]}"
-    with refuse_damage(Path(archive.filename)), archive.open(names[0]) as member:
+    shown = f"{archive.filename}: {name}"
+    with refuse_damage(Path(archive.filename)), archive.open(name) as member:
         data = archives.document(member, name=shown)
     return sentences(data, name=shown)
 
@@ -235,9 +220,8 @@ def sentences(data: bytes, *, name: str) -> dict[str, str]:
 def refuse_entities(element: etree._Element, *, name: str) -> None:
     """Refuse entities, by which a small file could expand without bound or read other files."""
     dtd = element.getroottree().docinfo.internalDTD
-    if (dtd is not None and any(dtd.iterentities())) or next(
-        element.iter(etree.Entity), None
-    ) is not None:
+    declared = () if dtd is None else dtd.iterentities()
+    if [*declared, *element.iter(etree.Entity)]:
         raise UserError(
             f"{name}: declares or uses entities of its own; no release of OPUS does, get it "
             f"elsewhere"

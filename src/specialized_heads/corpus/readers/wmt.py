@@ -117,9 +117,8 @@ def _two_files(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> I
             gzip.GzipFile(fileobj=text) if text.name.endswith(".gz") else text
             for text in (first, second)
         )
-        for row in archives.aligned(
-            *map(archives.lines, plain), name=f"{path}: {names[0]} and {names[1]}"
-        ):
+        where = f"{path}: {names[0]} and {names[1]}"
+        for row in archives.aligned(*map(archives.lines, plain), name=where):
             yield *row, ""
 
 
@@ -148,11 +147,8 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
     source, target = languages
     # In the direction of the corpus, else in the other one; the set of 2014 has either text as
     # either side.
-    tried = (
-        (source + target, ("src", "ref")),
-        (target + source, ("src", "ref")),
-        (target + source, ("ref", "src")),
-    )
+    ours, theirs = source + target, target + source
+    tried = ((ours, ("src", "ref")), (theirs, ("src", "ref")), (theirs, ("ref", "src")))
     choices = [
         [
             dataset.member.format(pair=pair, side=side, language=language)
@@ -167,10 +163,9 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
         )
     texts = []
     for name in names:
+        where = f"{path}: {name}"
         with archives.member(path, name) as stream:
-            texts.append(
-                segments(archives.document(stream, name=f"{path}: {name}"), name=f"{path}: {name}")
-            )
+            texts.append(segments(archives.document(stream, name=where), name=where))
     first, second = texts
     if [place for place, _ in first] != [place for place, _ in second]:
         raise UserError(
@@ -200,10 +195,8 @@ def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
     for part in re.split(r"(?=<(?:doc|seg)\b)", text, flags=re.IGNORECASE)[1:]:
         tag, _, content = part.partition(">")
         if tag[1:4].lower() == "doc":
-            place, number = (
-                next(iter(re.findall(r'docid\s*=\s*"([^"]*)"', tag, flags=re.IGNORECASE)), ""),
-                0,
-            )
+            named = re.search(r'docid\s*=\s*"([^"]*)"', tag, flags=re.IGNORECASE)
+            place, number = named[1] if named else "", 0
             continue
         number += 1
         end = re.search(r"</seg\s*>", content, flags=re.IGNORECASE)

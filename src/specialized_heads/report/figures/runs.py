@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import specialized_heads
-from specialized_heads.evaluation.score import LEAST_ROUND_TRIP
+from specialized_heads.evaluation import LEAST_ROUND_TRIP
 from specialized_heads.model.devices import PROCESSOR, idle_gpus
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep

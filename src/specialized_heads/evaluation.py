@@ -45,9 +45,8 @@ NGRAMS = 4
 # To sacreBLEU's tokeniser 13a a sentence without spaces is one token: these have another one, or
 # are scored by characters.
 CHINESE = ("zh", "yue", "wuu", "lzh", "gan", "hak", "nan", "hsn", "cdo")
-UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(
-    ("ja", "th", "lo", "km", "my", "shn", "bo", "dz"), "char"
-)
+OTHERS = ("ja", "th", "lo", "km", "my", "shn", "bo", "dz")
+UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(OTHERS, "char")
 
 
 def tokenizer(language: str) -> str:
@@ -127,18 +126,15 @@ def _resampled(
 ) -> np.ndarray:
     """BLEU of a system on each resample, float64 (samples,), from the n-gram counts that `single`
     gives per sentence."""
-    scores = [
-        single.sentence_score(line, [gold]) for line, gold in zip(system, references, strict=True)
-    ]
-    counts = np.array(
-        [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
-    )
-    rows = (times @ counts).tolist()
-    resampled = [
-        BLEU.compute_bleu(row[:NGRAMS], row[NGRAMS:-2], *row[-2:], smooth_method="exp")
-        for row in rows
-    ]
-    return np.array([score.score for score in resampled])
+    counts = []
+    for line, gold in zip(system, references, strict=True):
+        score = single.sentence_score(line, [gold])
+        counts.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
+    resampled = []
+    for row in (times @ np.array(counts)).tolist():
+        numbers = row[:NGRAMS], row[NGRAMS:-2], *row[-2:]
+        resampled.append(BLEU.compute_bleu(*numbers, smooth_method="exp").score)
+    return np.array(resampled)
 
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
@@ -159,17 +155,12 @@ def of_moses_tokens(
     names = ("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised")
     if tokenizer(language) != "13a":
         return dict.fromkeys(names)
-    # force: no warning about tokenised text
-    metric = BLEU(lowercase=True, tokenize="none", force=True)
+    metric = BLEU(lowercase=True, tokenize="none", force=True)  # without a warning about tokens
     score = metric.corpus_score(tokens, [reference_tokens], n_bootstrap=SAMPLES)
     moses = f"moses.{language}-sacremoses-{version('sacremoses')}"
-    values = (
-        score.score,
-        score._mean - score._ci,
-        score._mean + score._ci,
-        f"{metric.get_signature()}|tokens:{moses}",
-    )
-    return dict(zip(names, values, strict=True))
+    signature = f"{metric.get_signature()}|tokens:{moses}"
+    low, high = score._mean - score._ci, score._mean + score._ci
+    return dict(zip(names, (score.score, low, high, signature), strict=True))
 
 
 class Settings(stage.Section):
@@ -177,14 +168,10 @@ class Settings(stage.Section):
     language: str  # of the translation
 
 
-@stage.command(
-    "translation",
-    "tokenised",
-    "references",
-    "output",
-    optional=("baseline", "counterpart"),
-    settings=Settings,
-)
+FILES = ("translation", "tokenised", "references", "output")
+
+
+@stage.command(*FILES, optional=("baseline", "counterpart"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
     [references] = read_columns(files.references, "target")
@@ -192,6 +179,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     lowercase = settings.preprocess == "paper"
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)
     reference_tokens = apply(references, language=settings.language, mode="paper")
+    tokens = read_lines(files.tokenised, references=references)
     score = metric.corpus_score(translation, [references], n_bootstrap=SAMPLES)
     result = {
         "bleu": score.score,
@@ -200,9 +188,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "chrf": chrf.corpus_score(translation, [references]).score,
         "signature": str(metric.get_signature()),
         "signature_chrf": str(chrf.get_signature()),
-        **of_moses_tokens(
-            read_lines(files.tokenised, references=references), reference_tokens, settings.language
-        ),
+        **of_moses_tokens(tokens, reference_tokens, settings.language),
         "sentences": len(references),
     }
     if lowercase:
@@ -211,8 +197,8 @@ def main(files: stage.Files, settings: Settings) -> None:
         if result["bleu_round_trip"] < LEAST_ROUND_TRIP:
             stage.log.warning(
                 "the references, made tokens and text again, reach %.1f BLEU, not 100: scores of "
-                "text from tokens of %s are "
-                "too low; compare bleu_tokenised, or set vocabulary.preprocess: none",
+                "text from tokens of %s are too low; compare bleu_tokenised, or set "
+                "vocabulary.preprocess: none",
                 result["bleu_round_trip"],
                 settings.language,
             )

@@ -8,8 +8,7 @@ import pytest
 import sentencepiece
 from small import WORDS
 
-from specialized_heads.corpus.bpe import learn
-from specialized_heads.evaluation import translate
+from specialized_heads.corpus.tokens import learn
 from specialized_heads.model import decoding
 from specialized_heads.model.checkpoint import load, save
 
@@ -37,7 +36,7 @@ def told(monkeypatch: pytest.MonkeyPatch, call, files: dict[str, Path]) -> Calla
         monkeypatch.setattr(
             sentencepiece.SentencePieceProcessor, "decode", lambda self, ids: said, raising=True
         )
-        call(translate, settings=SETTINGS | settings, **files)
+        call(decoding, settings=SETTINGS | settings, **files)
         return tuple(
             files[name].read_text(encoding="utf-8").split("\n")[0]
             for name in ("output", "tokenised")
@@ -47,14 +46,12 @@ def told(monkeypatch: pytest.MonkeyPatch, call, files: dict[str, Path]) -> Calla
 
 
 def test_lines_are_in_the_order_of_the_set(call, files: dict[str, Path], sentences) -> None:
-    call(translate, settings=SETTINGS, **files)
+    call(decoding, settings=SETTINGS, **files)
     lines = files["output"].read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     assert len(lines) == 30
-    model, bpe = (
-        load(files["model"]),
-        sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"])),
-    )
+    model = load(files["model"])
+    bpe = sentencepiece.SentencePieceProcessor(model_file=str(files["bpe"]))
     sources, _ = sentences(30, vocabulary=59)
     sources[4] = []
     for line, source in zip(lines, sources, strict=True):

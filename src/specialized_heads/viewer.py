@@ -1,11 +1,12 @@
-"""Stage: all attention maps of one model for some sentences, as one self-contained HTML file.
+"""Stage: the attention maps, labels and trees of a model's heads for some sentences, as one HTML
+file that opens from disk in any browser.
 
 The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a
 readable length (`LENGTHS`) on the source side, and no longer than that on the target side. Maps are
 those of the analysis: the model reads the source and the reference translation. Weights are stored
 in 256 steps, so the error is at most 0.002.
 
-`page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from
+`assets/page.html`, `page.css` and the scripts are joined with the data into one file. Text from
 a corpus enters it only as JSON, in which every `<` is escaped, and the script writes it into the
 page as text; a content security policy forbids anything from elsewhere. The stage `index` makes one
 page with links to the pages of all models of an experiment, by corpus.
@@ -25,9 +26,8 @@ from pydantic import Field
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import TokenStore, load_bpe, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.syntactic import align
 from specialized_heads.model.architecture import KINDS
@@ -40,7 +40,7 @@ from specialized_heads.tables import HEAD, read_columns, read_table
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
 LISTS = ("functions", "relations", "relations_certain")
-FILES = Path(__file__).parent
+FILES = Path(__file__).parent / "assets"
 
 Json = dict[str, Any]
 
@@ -88,9 +88,8 @@ def choose(
         for sentence in sorted(parses)
         if source[sentence] in LENGTHS and target[sentence] < LENGTHS.stop
     }
-    aligned, _ = align(
-        readable, texts, bpe, [], processed=processed, tags=len(store.tokens.source_tags)
-    )
+    tags = len(store.tokens.source_tags)
+    aligned, _ = align(readable, texts, bpe, [], processed=processed, tags=tags)
     return {sentence: aligned[sentence].words for sentence in list(aligned)[:number]}
 
 
@@ -140,19 +139,15 @@ def read_heads(path: Path) -> list[Json]:
             for name, value in row.items()
             if name not in HEAD and isinstance(value, int | float | None) and name not in LISTS
         }
-        named, labels = (
-            {name: row[name] for name in HEAD},
-            {name: row.get(name) or [] for name in LISTS},
-        )
-        rows.append(named | labels | {"scores": scores})
+        labels = {name: row.get(name) or [] for name in LISTS}
+        rows.append({name: row[name] for name in HEAD} | labels | {"scores": scores})
     return rows
 
 
 def page(data: Json) -> str:
     """The whole page. `data` is what `page.js` describes."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = text.replace("<", "\\u003c")
     shell = (FILES / "page.html").read_text(encoding="utf-8")
     parts = {"CSS": "page.css", "JS": "page.js", "TABLE": "table.js", "LINES": "lines.js"}
     for name, file in parts.items():
@@ -166,26 +161,21 @@ def index(files: stage.Files, settings: IndexSettings) -> None:
     name, css = html.escape(settings.experiment), (FILES / "page.css").read_text(encoding="utf-8")
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" '
-        'href="data:,">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<link rel="icon" href="data:,">',
         f"<title>Attention heads: {name}</title>\n<style>\n{css}</style>\n</head>\n<body>",
         f"<header><h1>Attention heads: {name}</h1></header>",
     ]
-    for title, models in groupby(
-        zip(settings.entries, files.heads, strict=True), key=lambda pair: pair[0].title
-    ):
-        parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
-        parts.append(
-            "<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a "
-            "function</th></tr>"
-        )
+    columns = ("model", "heads (encoder, decoder, cross)", "with a function")
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    pairs = zip(settings.entries, files.heads, strict=True)
+    for title, models in groupby(pairs, key=lambda pair: pair[0].title):
+        parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>\n<tr>{head}</tr>")
         for entry, table in models:
             rows = read_table(table, columns=["type", "functions"]).to_pylist()
             counts = Counter(row["type"] for row in rows)
-            left, labelled = (
-                ", ".join(str(counts[kind]) for kind in KINDS),
-                sum(bool(row["functions"]) for row in rows),
-            )
+            left = ", ".join(str(counts[kind]) for kind in KINDS)
+            labelled = sum(bool(row["functions"]) for row in rows)
             link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
             parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
         parts.append("</table>")
@@ -204,10 +194,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     texts, translations = read_columns(files.text, "source", "target")
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     chosen = choose(store, texts, processed, parses, source, number=settings.sentences)
-    sentences = []
-    for (number, pieces), weights in zip(
-        chosen.items(), sentence_maps(model, store, list(chosen)), strict=True
-    ):
+    sentences, weights_of = [], sentence_maps(model, store, list(chosen))
+    for (number, pieces), weights in zip(chosen.items(), weights_of, strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
         words = [
             {"form": word.form, "head": word.head, "relation": word.relation, "pieces": places}
@@ -219,14 +207,13 @@ def main(files: stage.Files, settings: Settings) -> None:
         )
     whole = architecture_of(files.whole or files.model)
     numbers = [head for kind in KINDS for layer in getattr(whole, kind) for head in layer]
+    up = "../" * (len(settings.model.split("/")) + 1)
     data = {
         "title": settings.title,
         "model": settings.model,
         "seed": settings.seed,
         "wanted": settings.sentences,
-        "index": ""
-        if settings.alone
-        else "../" * (len(settings.model.split("/")) + 1) + "index.html",
+        "index": "" if settings.alone else f"{up}index.html",
         "perLayer": max(numbers, default=-1) + 1,
         "layers": {kind: len(getattr(whole, kind)) for kind in KINDS},
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
@@ -236,6 +223,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     }
     stage.write_file(files.output, page(data))
     sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6
-    stage.log.info(
-        "page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes
-    )
+    said = "page with %d of %d sentences of the analysis set, %d requested; %.1f MB"
+    stage.log.info(said, *sizes)

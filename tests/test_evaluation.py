@@ -13,9 +13,9 @@ from parallel_text import Pairs, write_pairs
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from specialized_heads import evaluation
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.evaluation import score
-from specialized_heads.evaluation.score import compare, tokenizer
+from specialized_heads.evaluation import compare, tokenizer
 from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError
 
@@ -58,7 +58,7 @@ def scored(call, tmp_path: Path) -> Callable[..., dict]:
             if lines is not None:
                 files[name] = tmp_path / f"{name}.txt"
                 files[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        call(score, settings={"preprocess": preprocess, "language": language}, **files)
+        call(evaluation, settings={"preprocess": preprocess, "language": language}, **files)
         return json.loads(files["output"].read_text())
 
     return run
@@ -159,23 +159,7 @@ def test_empty_and_odd_lines_keep_their_place(scored) -> None:
 
 # Many translations against one: the same scores as sacreBLEU gives each pair.
 
-WORDS = [
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    "and",
-    "saw",
-    "Dogs",
-    "run",
-    "over",
-    "there",
-    "all",
-    "day",
-    "long",
-]
+WORDS = "the cat sat on a mat and saw Dogs run over there all day long".split()
 ENGLISH = [" ".join(WORDS[i % 5 : i % 5 + 7]) for i in range(40)]
 WORSE = [
     line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 else line
@@ -221,9 +205,9 @@ def test_a_single_sentence_is_no_evidence() -> None:
 def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr(score, "SAMPLES", 200)
+    monkeypatch.setattr(evaluation, "SAMPLES", 200)
     # those of other tests are more
-    monkeypatch.setattr(score, "resamples", score.resamples.__wrapped__)
+    monkeypatch.setattr(evaluation, "resamples", evaluation.resamples.__wrapped__)
     systems = [WORST, ENGLISH, NEAR]
     full, [found, mirrored, like], _ = compare(
         WORSE, systems, ENGLISH, language="en", lowercase=False
@@ -250,15 +234,8 @@ def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resa
 
 
 def test_what_is_known_of_a_language_does_not_depend_on_how_its_code_is_written() -> None:
-    codes = {
-        "pt_BR": "pt",
-        "zh-Hant": "zh",
-        "EN": "en",
-        "zho_Hans": "zh",
-        "cmn": "zh",
-        "ger": "de",
-        "hsb": "hsb",
-    }
+    codes = {"pt_BR": "pt", "zh-Hant": "zh", "EN": "en", "zho_Hans": "zh", "cmn": "zh", "ger": "de"}
+    codes |= {"hsb": "hsb"}
     assert {code: without_region(code) for code in codes} == codes
     assert tokenizer("zho_Hans") == tokenizer("zh") == "zh"
     assert tokenizer("jpn_Jpan") == tokenizer("tha") == "char"

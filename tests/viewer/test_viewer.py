@@ -15,14 +15,13 @@ import pytest
 import sentencepiece
 from parallel_text import Pairs, write_pairs
 
-from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
+from specialized_heads import viewer
+from specialized_heads.corpus.tokens import encode, learn, load_tokens, write_tokens
 from specialized_heads.heads import maps
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.viewer import page
 
 HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
 TEXTS = [
@@ -127,10 +126,10 @@ def files(tmp_path: Path, tiny_model) -> dict[str, Path]:
 def made(call, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """`made(sentences=3)`: the page as the stage writes it. Pieces here are letters, so longer
     sentences are let in."""
-    monkeypatch.setattr(page, "LENGTHS", range(10, 80))
+    monkeypatch.setattr(viewer, "LENGTHS", range(10, 80))
 
     def make(**settings: Any) -> str:
-        call(page, settings=SETTINGS | settings, **files)
+        call(viewer, settings=SETTINGS | settings, **files)
         return files["output"].read_text(encoding="utf-8")
 
     return make
@@ -170,14 +169,10 @@ def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -
 
 def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[str, Path]) -> None:
     heads = data_of(made())["heads"]
-    assert heads[1]["functions"] == ["syntactic"] and heads[1]["relations"] == [
-        "nsubj_dependent_to_head"
-    ]
-    assert heads[1]["scores"] == {
-        "relevance": 0.12,
-        "confidence": 0.5,
-        "nsubj_dependent_to_head": 0.625,
-    }
+    assert heads[1]["functions"] == ["syntactic"]
+    assert heads[1]["relations"] == ["nsubj_dependent_to_head"]
+    expected = {"relevance": 0.12, "confidence": 0.5, "nsubj_dependent_to_head": 0.625}
+    assert heads[1]["scores"] == expected
     assert heads[3]["scores"]["relevance"] is None
     table = pq.read_table(files["heads"]).select(["type", "layer", "head", "functions"])
     pq.write_table(
@@ -199,13 +194,8 @@ def test_the_browser_shows_what_the_address_names_and_asks_for_nothing(made, sho
 
 def test_arcs_margins_and_certain_relations_are_shown(made, files: dict[str, Path], shown) -> None:
     column = "nsubj_dependent_to_head"
-    scores = {
-        "nsubj_arcs": 57,
-        column: 0.625,
-        f"{column}_low": 0.5,
-        f"{column}_high": 0.75,
-        f"{column}_baseline": 0.4,
-    }
+    scores = {"nsubj_arcs": 57, column: 0.625, f"{column}_low": 0.5, f"{column}_high": 0.75}
+    scores |= {f"{column}_baseline": 0.4}
     margins = {
         f"{column}_margin": 0.225,
         f"{column}_margin_low": 0.1,
@@ -245,9 +235,7 @@ def test_a_click_on_a_head_changes_map_labels_and_address(made, shown) -> None:
 
 # the second stands after a pruned one
 @pytest.mark.parametrize("head", [("encoder", 2, 2), ("cross", 2, 1)])
-def test_the_map_in_the_page_is_the_map_in_the_data(
-    made, shown, head: tuple[str, int, int]
-) -> None:
+def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head) -> None:
     kind, *numbers = head
     data = data_of(made())
     position, sentence = data["order"][kind].index(numbers), data["sentences"][2]
@@ -255,9 +243,9 @@ def test_the_map_in_the_page_is_the_map_in_the_data(
     stored = np.frombuffer(base64.b64decode(sentence["maps"][kind]), np.uint8).reshape(shape) / 255
     stored[position, 0] = [0.0, 0.25, *[0.0] * (shape[2] - 3), 0.75]  # most of it on </s>
     stored[position, 1] = 1 / stored.shape[2]  # all alike: it cannot be said which was the largest
-    sentence["maps"][kind] = page.encoded(stored)
+    sentence["maps"][kind] = viewer.encoded(stored)
     stored = np.rint(stored[position] * 255) / 255
-    browser = shown(page.page(data), f"#{kind}-{numbers[0]}-{numbers[1]}-sentence-3")
+    browser = shown(viewer.page(data), f"#{kind}-{numbers[0]}-{numbers[1]}-sentence-3")
     titles = browser.run(
         "return [...document.querySelectorAll('#weights tbody td')].map((cell) => cell.title)"
     )
@@ -368,9 +356,7 @@ def test_what_is_not_there_is_said(made, shown) -> None:
     assert "no translation" in browser.text("#reading")
 
 
-def test_a_model_without_heads_and_a_set_without_trees_have_a_page(
-    made, files: dict[str, Path], shown
-) -> None:
+def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files, shown) -> None:
     table = pq.read_table(files["heads"])
     pq.write_table(table.slice(0, 0), files["heads"])
     browser = shown(made())
@@ -397,7 +383,8 @@ def test_the_index_has_a_link_to_every_page_and_the_numbers_of_heads(call, tmp_p
         for title, path in models.items()
     ]
     output = tmp_path / "index.html"
-    call(page.index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
+    settings = {"experiment": "x", "entries": entries}
+    call(viewer.index, settings=settings, heads=tables, output=output)
     text = output.read_text(encoding="utf-8")
     assert '<a href="a/baseline/seed1.html">baseline</a></td><td>2, 0, 1</td><td>2</td>' in text
     assert (

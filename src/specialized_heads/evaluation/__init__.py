@@ -1,1 +1,0 @@
-"""Translate the test set, and score translations."""
