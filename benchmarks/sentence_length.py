@@ -8,7 +8,7 @@ sentences are long?
 The baselines of an experiment, measured on parts of its analysis set by the number of words, with
 the pipeline's own functions; a minute per baseline. Margins are those of the best encoder head
 above the best fixed offset of the same part, in points, with the offset's accuracy. `rarest`: the
-share of argmaxes of the best head of the first layer; by chance: one token of each sentence.
+share of largest weights of the best head of the first layer; by chance: one token of each sentence.
 """
 
 import argparse

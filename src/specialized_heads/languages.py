@@ -60,10 +60,8 @@ def doubtful(code: str) -> str:
     # Any language may be common where people write English.
     if language in SAME or meant not in SAME or meant == "en":
         return ""
-    country = language.upper()
-    return (
-        f"{code!r} is not the language of the country {country}; write {meant!r} if you mean that"
-    )
+    said = f"{code!r} is not the language of the country {language.upper()}"
+    return f"{said}; write {meant!r} if you mean that one"
 
 
 def _first(code: str) -> str:

@@ -180,7 +180,7 @@ use rule resumable as prune_systematically with:
         **stage("pruning.ablation", stages.systematic),
 
 
-# Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.
+# Criteria for choosing heads, side by side: the baseline cut by each, and trained further.
 
 
 use rule computing as cut with:

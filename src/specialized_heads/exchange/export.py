@@ -63,7 +63,7 @@ translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
 
-`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model
+`specialized-heads describe PATH/OF/THIS/FOLDER` shows the heads left, the size of the model
 and its scores; `model.json` has the details. The weights are in `model.safetensors`, the
 vocabularies in `source.model` and `target.model` (SentencePiece).
 """

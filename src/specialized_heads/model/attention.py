@@ -3,7 +3,7 @@
 Differs from the textbook in two ways. The number of heads belongs to the layer, not to the model,
 so pruning makes a layer smaller instead of masking it. The paper's projections have no biases, so a
 layer without heads adds exactly zero to the residual stream; with biases it adds that of its
-output. `heads` holds the numbers that the remaining heads had before pruning.
+output. `heads` holds the numbers that the heads left had before pruning.
 
 In a positive control for the analysis of heads, seven heads of each encoder layer have fixed
 patterns (Raganato et al. 2020, section 3): only their values and outputs are trained, so what the

@@ -1,6 +1,6 @@
 """Models on disk: the weights as safetensors, everything else as JSON beside them.
 
-The JSON file holds the architecture (with the original numbers of the remaining heads), the
+The JSON file holds the architecture (with the original numbers of the heads left), the
 training settings, the seed and the hash of the data. Nothing is pickled. The weight file holds a
 hash of the weights, so a damaged file is an error instead of a different model.
 """

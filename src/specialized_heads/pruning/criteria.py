@@ -178,7 +178,7 @@ def cut(files: stage.Files, settings: CutSettings) -> None:
     if settings.criterion == "random":
         described["dev_losses"] = losses
     save(model, files.output, training={**baseline, "cut": described})
-    said = "%d of %d heads kept; development loss %.3f"
+    said = "%d of %d heads left; development loss %.3f"
     stage.log.info(said, len(left), len(heads), losses[median])
 
 

@@ -218,7 +218,7 @@ def describe(
         "collapse": remark(rows, init=LOG_ALPHA, updates=updates_key, **target),
         "rows": rows,
     }
-    said = "%d of %d heads kept; log α above 0: %d"
+    said = "%d of %d heads left; log α above 0: %d"
     stage.log.info(said, found["kept"], whole, found["gates_open"])
     if found["collapse"]:
         stage.log.warning("%s", found["collapse"])

@@ -111,8 +111,8 @@ def _require_learned(evidence: Evidence) -> None:
 
 
 def rare_words(evidence: Evidence) -> Measured:
-    """The share of argmaxes on one of the two rarest tokens, of the best head in the first layer of
-    each baseline."""
+    """The share of largest weights on one of the two rarest tokens, of the best head in the first
+    layer of each baseline."""
     heads = evidence.baseline_heads()
     heads = heads[heads["layer"] == 1].dropna(subset=["rarest", "two_rarest"])
     require(len(heads), "no sentence has a rare token, or the first layer no heads")

@@ -1,4 +1,4 @@
-"""Measures on pruned models: which heads survive, and which functions the remaining ones have."""
+"""Measures on pruned models: which heads survive, and which functions the heads left have."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -29,9 +29,9 @@ from specialized_heads.stage import read_json
 
 LABELS_CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of "
-    "argmaxes at each neighbour, among the queries that have that neighbour; largest margin over "
-    "the best fixed offset, for a single seed with its 95% interval and its relation; best share "
-    "of argmaxes at the least frequent token; number of heads with each label (positional, "
+    "largest weights at each neighbour, among the queries that have that neighbour; largest "
+    "margin over the best fixed offset, for a single seed with its 95% interval and its relation; "
+    "best share of largest weights at the least frequent token; number of heads with each label (positional, "
     "syntactic with an interval above zero, rare words), of all. With several seeds: lowest to "
     "highest."
 )
@@ -211,8 +211,9 @@ def emergence_draw(points: pd.DataFrame) -> Figure:
     Each panel follows one kind of evidence over the baseline's training: the development loss, and
     for each function the best encoder head at that moment, which need not be the same head
     throughout. Neighbours are the previous, the same and the next token (section 5.1), syntactic
-    margins are accuracies above the best fixed offset (5.2), rare words the share of argmaxes on
-    the least frequent token (5.3), relevance that of the most relevant head of each layer (4).
+    margins are accuracies above the best fixed offset (5.2), rare words the share of largest
+    weights on the least frequent token (5.3), relevance that of the most relevant head of each
+    layer (4).
     """
     corpora = style.by(points, "corpus")
     first, last = points["update"].min(), points["update"].max()
