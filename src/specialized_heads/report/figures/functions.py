@@ -31,9 +31,9 @@ LABELS_CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of "
     "largest weights at each neighbour, among the queries that have that neighbour; largest "
     "margin over the best fixed offset, for a single seed with its 95% interval and its relation; "
-    "best share of largest weights at the least frequent token; number of heads with each label (positional, "
-    "syntactic with an interval above zero, rare words), of all. With several seeds: lowest to "
-    "highest."
+    "best share of largest weights at the least frequent token; number of heads with each label "
+    "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: "
+    "lowest to highest."
 )
 EMERGENCE_COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
 EMERGENCE_COLUMNS += ["threshold"]
