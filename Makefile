@@ -26,8 +26,9 @@ reproduce: $(INSTALLED)
 # The main studies kept in docs/reference/, and the verdict on every claim. They take about 20 hours
 # on two cores, twelve of them for long_pruning, and can be interrupted and resumed at any time. Of a
 # study are kept its data, its configuration, and the figures and tables that pages link to.
-LINKED = $(shell grep -ohE "\b$(1)/(claims|(figures|tables)/\w+)\.(png|md|csv)" *.md */*.md docs/*/*.md | cut -d/ -f2- | sort -u)
-KEPT = configuration.yaml data/*.parquet $(LINKED)
+LINKED = tables/environment $(shell grep -ohP "(?<!results/)\b$(1)/(figures|tables)/\w+" *.md */*.md docs/*/*.md | cut -d/ -f2- | sort -u)
+KEPT = configuration.yaml claims.md claims.csv data/*.parquet $(LINKED:%=%.csv) \
+	$(patsubst %,%.png,$(filter figures/%,$(LINKED))) $(patsubst %,%.md,$(filter tables/%,$(LINKED)))
 KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
 	&& cp --parents $(KEPT) ../../docs/reference/$(1)
 

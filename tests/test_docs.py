@@ -336,6 +336,13 @@ def shows(row: list[float], text: str) -> bool:
     return any(abs(scale * value - number) <= half for value in row for scale in (1, 100))
 
 
+def test_of_figures_and_tables_those_are_kept_that_a_page_links() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    kept = [*REFERENCE.glob("*/figures/*"), *REFERENCE.glob("*/tables/*")]
+    stems = {path.with_suffix("").relative_to(REFERENCE).as_posix() for path in kept}
+    assert [stem for stem in sorted(stems) if stem not in text and "environment" not in stem] == []
+
+
 @pytest.mark.parametrize(
     "name", ["default", "long_pruning", "long_pruning_en_fr", "equal_depth", "bert_small", "minilm"]
 )
