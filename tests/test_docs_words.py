@@ -99,7 +99,7 @@ def test_times_elsewhere_are_those_of_the_table() -> None:
         for part in path.read_text(encoding="utf-8").split("\n## "):
             words = " ".join(part.replace("\n#", "\n").split())
             near = os.path.relpath(path, ROOT / "config")
-            names = {near, *re.findall(r"(?<=config/)[\w/]+\.yaml(?=\))", words)} & of.keys()
+            names = {near, *re.findall(r"(?<=config/)[\w/]+\.yaml(?=[)`])", words)} & of.keys()
             for first, last in re.findall(statement, words):
                 assert any(first + last in " ".join(of[name]) for name in names), (path, words)
                 found += 1
