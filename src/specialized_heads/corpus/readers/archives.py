@@ -184,8 +184,7 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
 def aligned(
     first: Iterator[Any], second: Iterator[Any], *, name: str, remedy: str = "get the file again"
 ) -> Iterator[tuple[Any, Any]]:
-    """The lines of two texts, which `name` describes, in parallel; a different number of lines is a
-    `UserError`."""
+    """Pair the lines of two texts, described by `name`; unequal numbers are a `UserError`."""
     for number, (left, right) in enumerate(zip_longest(first, second)):
         if left is None or right is None:
             ended = "first" if left is None else "second"
