@@ -179,7 +179,7 @@ def remark(
         decided = sum(row["decided"] for row in rows)
         said.append(
             f"{decided} of {number} gates are decided (closed or fully open with probability above "
-            f"{CERTAIN}), so the choice of heads is a rounding; raise {updates} or {rate}"
+            f"0.9), so the choice of heads is a rounding; raise {updates} or {rate}"
         )
     return "; ".join(said) or None
 

@@ -173,12 +173,14 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            said = f"not UTF-8 ({error.reason}); convert the file to UTF-8"
             for magic, kind in MAGIC.items():
                 if number == 1 and line.startswith(magic):
-                    said = f"packed by {kind}; unpack it to plain text, or name a gzip or xz file "
-                    said += ".gz or .xz"
-            raise UserError(f"{text.name}: line {number}: {said}") from None
+                    remedy = "unpack it to plain text, or name a gzip or xz file .gz or .xz"
+                    said = f"{text.name}: line 1: packed by {kind}; {remedy}"
+                    raise UserError(said) from None
+            raise UserError(
+                f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
+            ) from None
 
 
 def aligned(
