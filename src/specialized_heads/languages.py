@@ -69,8 +69,7 @@ def _first(code: str) -> str:
 
 
 def _of_country(code: str) -> str:
-    """The language that is used most in the country with this code of two letters; empty if there
-    is none."""
+    """The language used most in the country with this two-letter code; empty if there is none."""
     country = langcodes.Language.make(territory=code.upper())
     return (country.maximize().language or "") if len(code) == 2 and country.is_valid() else ""
 

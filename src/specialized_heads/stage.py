@@ -225,8 +225,7 @@ def processors() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """How many processors the control groups of this process, of version 1 or 2, let it use on
-    average."""
+    """How many processors the control groups of this process, v1 or v2, allow on average."""
     table = SYSTEM / "proc/self/cgroup"
     for line in table.read_text(encoding="utf-8").splitlines() if table.is_file() else ():
         _, controllers, group = line.split(":", 2)
@@ -303,8 +302,7 @@ def _remove_leftovers(path: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of a full or read-only disk into a `UserError`, even if a library has wrapped
-    them."""
+    """Turn errors of a full or read-only disk into a `UserError`, even wrapped by a library."""
     try:
         yield
     except UserError:
@@ -351,8 +349,7 @@ def file_hash(path: Path) -> str:
 
 
 def code_hash(*packages: str) -> str:
-    """SHA-256 of the source files of these packages, so that saved work of other code is not
-    continued."""
+    """SHA-256 of the source files of these packages: saved work of other code is not continued."""
     digest = hashlib.sha256()
     for package in packages:
         for file in sorted((Path(__file__).parent / package).rglob("*.py")):

@@ -25,8 +25,7 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> None:
 def read_table(
     path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None
 ) -> pa.Table:
-    """Read a table, or some of its columns; a `UserError` if file or column is missing or
-    damaged."""
+    """Read a table, or some of its columns; a `UserError` if something is missing or damaged."""
     wanted = list(columns or (schema.names if schema else ()))
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -42,7 +41,6 @@ def read_table(
 
 
 def read_columns(path: Path, *names: str) -> list[list[Any]]:
-    """The values of some columns of a table, a list for each."""
     table = read_table(path, columns=names)
     return [table.column(name).to_pylist() for name in names]
 

@@ -130,8 +130,7 @@ def shown_tokens(
 
 
 def read_heads(path: Path) -> list[Json]:
-    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals,
-    or None."""
+    """All columns of a heads table, by head: labels as lists, scores with four decimals or None."""
     rows = []
     for row in read_table(path).to_pylist():
         scores = {

@@ -174,6 +174,7 @@ def fast(cleaning: Cleaning) -> dict:
 CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=False)
 LOWER_CASED = CASED._replace(lowercase=True)
 CONFIG, PLAIN = "tokenizer_config.json", json.dumps(fast(CASED) | {"normalizer": None})
+CHINESE = {"tokenize_chinese_chars": False}
 NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["normalizer"]]}
 
 
@@ -184,7 +185,7 @@ NESTED = {"type": "Sequence", "normalizers": [{"type": "NFC"}, fast(CASED)["norm
         ({"tokenizer.json": fast(CASED) | {"normalizer": NESTED}}, CASED),
         ({"tokenizer.json": fast(CASED), CONFIG: {"do_lower_case": True}}, LOWER_CASED),
         ({CONFIG: {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
-        ({CONFIG: {"tokenize_chinese_chars": False}}, Cleaning(True, None, False)),
+        ({CONFIG: {"do_lower_case": True} | CHINESE}, Cleaning(True, None, False)),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])

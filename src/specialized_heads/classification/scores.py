@@ -140,8 +140,7 @@ def compare(
 
 
 def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarray:
-    """One row per sentence with a 1 in the cell of its label and prediction, float32 (sentences,
-    L · L)."""
+    """One row per sentence with a 1 in the cell of its label and prediction: (sentences, L · L)."""
     cells = np.zeros((len(labels), kinds * kinds), np.float32)
     cells[np.arange(len(labels)), labels * kinds + predictions] = 1
     return cells
@@ -209,8 +208,7 @@ def ablation(files: stage.Files, settings: AblationSettings) -> None:
 
 
 def counts(store: TokenStore, *, size: int) -> csr_matrix:
-    """How often each subword occurs in each segment of each sentence, and a constant 1: (sentences,
-    2 · size + 1)."""
+    """Counts of each subword in each segment, and a constant 1: (sentences, 2 · size + 1)."""
     rows = np.repeat(np.arange(len(store)), store.source_lengths)
     after = np.cumsum(store.source == store.tokens.eos)
     before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # in earlier sentences

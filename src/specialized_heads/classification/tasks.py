@@ -55,8 +55,7 @@ class Example(NamedTuple):
 
 
 def read_sentences(paths: Iterable[Path]) -> dict[str, list[str]]:
-    """The sources of these `corpus.parquet`, by set; each once (by its letters), in the order of a
-    hash."""
+    """The sources of these `corpus.parquet` by set, each once by its letters, in a hashed order."""
     known: dict[str, str] = {}
     for path in paths:
         [texts] = read_columns(path, "source")
@@ -94,8 +93,7 @@ def shift(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterat
 
 
 def halves(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterator[Example]:
-    """Cut sentences in the middle, and exchange the second halves of every second one with another
-    of its length."""
+    """Cut sentences in the middle; every second one gets the second half of another as long."""
     by_length: dict[int, list[list[str]]] = defaultdict(list)
     made = 0
     for words in sentences:
@@ -198,8 +196,7 @@ def _examples(rows: Iterator[str], layout: Layout, *, where: str) -> Iterator[Ex
 
 
 def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[Example]]:
-    """Divide a training set: what stays, and `number` examples drawn from it, both in their
-    order."""
+    """Divide a training set into what stays and `number` examples drawn from it, both in order."""
     if number >= len(examples):
         raise stage.UserError(
             f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer"

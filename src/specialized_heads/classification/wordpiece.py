@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specialized_heads.corpus.tokens import SpecialTokens, write_tokens
-from specialized_heads.stage import UserError, optional, read_json, write_json
+from specialized_heads.stage import optional, read_json, write_json
 
 with optional("models"):
     from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers
@@ -124,13 +124,9 @@ def write_vocabulary(path: Path, tokens: list[str], cleaning: Cleaning) -> None:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Read a vocabulary; a `UserError` if the file is not one."""
-    try:
-        stored = read_json(path)
-        tokens = [str(token) for token in stored["tokens"]]
-        cleaning = Cleaning(*(stored[name] for name in Cleaning._fields))
-    except (KeyError, TypeError):
-        raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
+    stored = read_json(path)
+    tokens = stored["tokens"]
+    cleaning = Cleaning(*(stored[name] for name in Cleaning._fields))
     ids = {token: number for number, token in enumerate(tokens)}
     special = SpecialTokens(pad=ids[PAD], unknown=ids[UNKNOWN], start=ids[CLS], eos=ids[SEP])
     return Vocabulary(tokenizer_of(tokens, cleaning), special, ids[MASK], len(tokens))

@@ -1,2 +1,1 @@
-"""From parallel text to token ids: the stages raw, clean, split, bpe and tokens, one module each,
-in this order."""
+"""From parallel text to token ids: the stages raw, clean, split, bpe and tokens."""

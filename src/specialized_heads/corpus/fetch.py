@@ -52,7 +52,6 @@ class Interrupted(Exception):
 
 
 def read_notes(path: Path) -> dict[str, Any]:
-    """The content of a JSON file; an empty dictionary if it is missing."""
     return stage.read_json(path) if path.exists() else {}
 
 
@@ -78,8 +77,7 @@ class Download:
         self.notes.unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought
-        none."""
+        """Make attempts until all bytes have arrived, or `ATTEMPTS` in a row have brought none."""
         most, attempts = self.size(), 0
         while True:
             try:
@@ -99,8 +97,7 @@ class Download:
             time.sleep(pause)
 
     def attempt(self) -> None:
-        """Request the missing bytes and append them; `Interrupted` if another attempt may
-        succeed."""
+        """Request and append the missing bytes; `Interrupted` if another attempt may succeed."""
         notes, have = read_notes(self.notes), self.size()
         # Only the server that gave a validator understands it; otherwise the hash must tell whether
         # the parts fit together.

@@ -65,8 +65,7 @@ INVISIBLE = ("soft_hyphens", "byte_order_marks", "control_characters", "format_c
 
 
 def decode_entities(text: str) -> str:
-    """Replace HTML entities by their characters, also entities encoded up to `ENCODED_TIMES`
-    times."""
+    """Replace HTML entities by their characters, even if encoded `ENCODED_TIMES` times."""
     for _ in range(ENCODED_TIMES):
         text = ENTITY.sub(_character, text)
     if SURROGATE.search(text):  # two are one character; one alone is none
@@ -83,8 +82,7 @@ def _character(entity: re.Match[str]) -> str:
 
 
 def windows_punctuation(text: str) -> str:
-    """Replace control characters U+0080 to U+009F by the characters of Windows-1252 with these
-    numbers."""
+    """Replace U+0080 to U+009F by the characters that Windows-1252 has at these numbers."""
     return text if text.isprintable() else text.translate(WINDOWS)
 
 
@@ -113,8 +111,7 @@ def _drop(text: str, *, name: str) -> str:
 
 @cache
 def _dropped() -> dict[str, re.Pattern[str]]:
-    """A pattern per name of `INVISIBLE`; what it finds outside its group `flag` is to be
-    dropped."""
+    """A pattern per name of `INVISIBLE`; what it finds outside its group `flag` is dropped."""
     found: dict[str, list[str]] = {name: [] for name in INVISIBLE}
     own = {"\u00ad": "soft_hyphens", "\ufeff": "byte_order_marks"}
     kinds = {"Cc": "control_characters", "Cf": "format_characters"}
@@ -129,7 +126,6 @@ def _dropped() -> dict[str, re.Pattern[str]]:
 
 
 def compose(text: str) -> str:
-    """The text in Unicode normalisation form C."""
     return unicodedata.normalize("NFC", text)
 
 

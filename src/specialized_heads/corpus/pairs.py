@@ -75,8 +75,7 @@ def write_blocks(
 
 
 def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Blocks:
-    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are
-    empty."""
+    """The blocks of a file, in order, as strings; missing values or a missing `set` are empty."""
 
     def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
         if name not in batch.schema.names:
@@ -96,8 +95,7 @@ def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> 
 
 
 def beside(path: Path, rows: Any) -> Iterator[tuple[pa.RecordBatch, Any]]:
-    """The blocks of a file, each with its part of `rows`, a table or an array with a row per
-    pair."""
+    """The blocks of a file, each with its part of `rows`, which has a row per pair."""
     start = 0
     for block in read_blocks(path):
         yield block, rows[start : start + block.num_rows]

@@ -94,8 +94,7 @@ class Dealer:
         self.dropped = Counter[str]()
 
     def deal(self, name: str, size: int) -> np.ndarray:
-        """The rows of a set of at most `size` pairs; a `UserError` if less than `MIN_FILLED` of it
-        can be filled."""
+        """The rows of a set of up to `size` pairs; a `UserError` below `MIN_FILLED` of it."""
         chosen: dict[int, int] = {}  # rows by the bag of their source
         left = np.flatnonzero(~self.dealt)
         shared = 0  # documents whose sentences all occur in other sets

@@ -64,8 +64,7 @@ class OfType:
         self.visible = np.zeros((2, 2 * reach + 1))
 
     def add(self, batch: maps.Maps, best: np.ndarray, *, eos: int) -> None:
-        """Count a batch, whose argmaxes are `best` (B, H, T); `eos`: its id among the source
-        tokens."""
+        """Count a batch with the argmaxes `best` (B, H, T); `eos`: its id on the source side."""
         weights, keys = batch.weights[self.kind], batch.keys[self.kind]
         queries = batch.queries[self.kind]
         values = {  # (B, H, T)

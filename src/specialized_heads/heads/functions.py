@@ -42,8 +42,7 @@ class Position(NamedTuple):
 
 
 def choosing(kind: str, queries: np.ndarray) -> np.ndarray:
-    """The queries (B, T) that have a position: in cross-attention those that predict a token,
-    elsewhere all."""
+    """The queries (B, T) that have a position: in cross-attention those that predict a token."""
     counted = queries.copy()
     if kind == "cross":  # the last query predicts EOS, which corresponds to the source's EOS
         counted[:, :-1] &= queries[:, 1:]

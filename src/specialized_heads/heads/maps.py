@@ -52,15 +52,13 @@ class Maps:
 
 
 def head_numbers(model: Transformer, kind: str) -> list[tuple[int, int]]:
-    """(layer, head) of each row of the stacked maps, both from 1, heads by their numbers before
-    pruning."""
+    """(layer, head) of each row of the stacked maps, from 1, with the numbers before pruning."""
     return [(a.layer + 1, head + 1) for a in model.attentions(kind) for head in a.heads]
 
 
 @torch.inference_mode()
 def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000) -> Iterator[Maps]:
-    """Maps of all heads for every sentence of a set, in batches by length, smaller ones for long
-    sentences."""
+    """Maps of all heads for every sentence of a set, in batches by length."""
     heads = max(len(head_numbers(model, kind)) for kind in KINDS)
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     batches: list[np.ndarray] = []
@@ -127,8 +125,7 @@ def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor
 
 
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
-    """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the
-    first."""
+    """The key with the largest weight, EOS and padding excluded: (B, H, T); the first of equals."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)
 
 

@@ -166,8 +166,7 @@ def to_embeddings(
 def through_residual(
     kind: str, layer: int, activations: Activations, relevance: Tensor, rule: Rule, rows: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Divide the relevance (N, P, D) of a residual sum between the residual stream and the
-    update."""
+    """Divide the relevance (N, P, D) of a residual sum between the stream and the update."""
     residual, update = activations[kind, layer, "residual"], activations[kind, layer, "update"]
     ratios = rule.ratios(residual + update, residual.abs() + update.abs())
     below, aside = (of_steps(divide(x, ratios), rows).mul_(relevance) for x in (residual, update))

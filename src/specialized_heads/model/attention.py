@@ -39,8 +39,7 @@ Activations = dict[tuple[str, int, str], Tensor]
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with one gate per head
-    (section 6.1)."""
+    """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with a gate per head (section 6.1)."""
 
     def __init__(self, a: Architecture, *, kind: str, layer: int, dropout: float) -> None:
         """`kind`: "encoder", "decoder" (both self-attention) or "cross"; `dropout`: on the
@@ -127,8 +126,7 @@ class MultiHeadAttention(nn.Module):
         return self.joint(x, *names).unflatten(-1, shape).permute(2, 0, 3, 1, 4).unbind()
 
     def joint(self, x: Tensor, *names: str, rows: Tensor | None = None) -> Tensor:
-        """Several projections of x side by side, (..., number*H*K); of these rows of each matrix,
-        if given."""
+        """Several projections of x side by side, (..., number*H*K), or some rows of each matrix."""
 
         def beside(suffix: str = "") -> Tensor:
             parts = [getattr(self, f"{name}{suffix}") for name in names]
@@ -177,7 +175,6 @@ class MultiHeadAttention(nn.Module):
         return torch.cat([patterns, weights[:, number:]], dim=1)
 
     def is_fixed(self, head: int) -> bool:
-        """Whether the head with this original number has a fixed pattern."""
         return self.fixed_patterns and head < len(LABELS)
 
     def combine(self, context: Tensor) -> Tensor:

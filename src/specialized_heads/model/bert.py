@@ -61,8 +61,7 @@ class BertArchitecture:
 
 
 class Bert(Network):
-    """The encoder with the head of its task; `architecture` lists the attention heads of each
-    layer."""
+    """The encoder with the head of its task."""
 
     def __init__(self, architecture: BertArchitecture, *, dropout: float) -> None:
         super().__init__()

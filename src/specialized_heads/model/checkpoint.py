@@ -107,8 +107,7 @@ def shapes(architecture: Architecture | BertArchitecture) -> dict[str, torch.Siz
 
 
 def weights_of(model: Network) -> dict[str, Tensor]:
-    """The state of a model by name, on the CPU; a matrix that several names share once, under the
-    first."""
+    """The state of a model by name, on the CPU; a shared matrix once, under its first name."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
     for name, tensor in state.items():
@@ -165,8 +164,7 @@ def architecture_of(weights: Path) -> Any:
 
 
 def architecture_in(path: Path, description: Any, *, remedy: str) -> Any:
-    """The architecture in a description, the content of `path`; a `UserError` if it describes no
-    model."""
+    """The architecture in a description, the content of `path`, or a `UserError`."""
     try:
         return architecture_from(description["architecture"])
     except (KeyError, TypeError, ValueError) as error:

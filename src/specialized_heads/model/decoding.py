@@ -113,8 +113,7 @@ def attend_to_memory(
 
 @dataclass
 class Sentence:
-    """A sentence in beam search, which leaves the batch with W finished hypotheses or at the
-    limit."""
+    """A sentence in beam search; it leaves the batch with W finished hypotheses or at the limit."""
 
     limit: int  # tokens of an output at most
     finished: list[tuple[float, list[int]]] = field(default_factory=list)  # log P / length, ids

@@ -28,8 +28,7 @@ WITHOUT_BF16 = "SSE41 AVX AVX2 AVX2_VNNI AVX2_VNNI_2 AVX512_CORE AVX512_CORE_VNN
 
 
 def choose_device(name: str) -> torch.device:
-    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it
-    ends."""
+    """Resolve `auto`, `cpu` or `cuda` to a device; this process locks a GPU until it ends."""
     return own_gpu() if use_gpu(name) else torch.device("cpu")
 
 
@@ -51,8 +50,7 @@ def prepare_gpu(index: int) -> torch.device:
 
 
 def use_gpu(name: str) -> bool:
-    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; `cuda` without one is a
-    `UserError`."""
+    """Whether this device means a GPU on this machine; `cuda` without one is a `UserError`."""
     if name == "cpu":
         return False
     if torch.cuda.is_available():
@@ -68,8 +66,7 @@ def use_gpu(name: str) -> bool:
 
 
 def idle_gpus() -> str:
-    """The GPUs that the driver counts but CUDA cannot start, as when it is too old for this torch;
-    "" for none."""
+    """The GPUs that the driver counts but CUDA cannot start, as with an old driver; "" for none."""
     count = 0 if torch.cuda.is_available() else torch.cuda.device_count()
     return f"{count} GPU{'s' * (count > 1)} that CUDA cannot start" if count else ""
 
@@ -91,8 +88,7 @@ def matmul_precision(precision: str, device: torch.device) -> str:
 
 @cache
 def multiplies_bf16(device: str) -> bool:
-    """Whether a device of this type, `cpu` or `cuda`, has instructions for bf16 products that
-    oneDNN may use."""
+    """Whether `cpu` or `cuda` has instructions for bf16 products that oneDNN may use."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA", "")
@@ -107,8 +103,7 @@ def multiplies_bf16(device: str) -> bool:
 
 
 def take_gpus(number: int) -> list[int]:
-    """Reserve GPUs for this process until it ends and return their indices; a `UserError` if the
-    machine has fewer."""
+    """Reserve GPUs until this process ends; their indices, or a `UserError` if there are fewer."""
     visible = torch.cuda.device_count()
     if number > visible:
         raise UserError(
@@ -148,8 +143,7 @@ def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
 
 
 def _try(path: Path) -> int | None:
-    """Descriptor of an open file that holds the lock `path`, or None if another process holds the
-    lock."""
+    """Descriptor of an open file that holds the lock, or None if another process holds it."""
     try:
         # A lock file of another user in a shared folder can be read, but not opened with O_CREAT.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

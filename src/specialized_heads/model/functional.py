@@ -49,8 +49,7 @@ _random = threading.local()
 
 @contextmanager
 def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
-    """Make dropout in this thread depend on `seed` alone within the block, whatever other threads
-    draw."""
+    """Make dropout in this thread depend on `seed` alone, whatever other threads draw."""
     if device.type == "cuda":
         with torch.cuda.device(device):  # the current device is per thread
             torch.cuda.manual_seed(seed)
@@ -88,8 +87,7 @@ def keep_mask(x: Tensor, rate: float) -> Tensor | None:
 
 
 def _generator() -> np.random.Generator:
-    """This thread's generator: the one set by `dropout_seed`, else a new one seeded by torch's
-    generator."""
+    """The generator of `dropout_seed` in this thread, else a new one seeded by torch's."""
     if not hasattr(_random, "generator"):
         return np.random.Generator(np.random.SFC64(int(torch.randint(2**62, ()))))
     return _random.generator
@@ -111,8 +109,7 @@ def softmax_(scores: Tensor) -> Tensor:
 
 
 class _Softmax(torch.autograd.Function):
-    """Softmax from whole-tensor operations, whose speed does not depend on the length of the
-    rows."""
+    """Softmax from whole-tensor operations: its speed does not depend on the length of rows."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor) -> Tensor:

@@ -80,8 +80,7 @@ class Mask(nn.Module):
         return self.values.dim() == 2
 
     def select(self, sentences: Tensor) -> None:
-        """Keep the rows of these sentences (indices into the batch) if the values differ by
-        sentence."""
+        """Keep the rows of these sentences of the batch if the values differ by sentence."""
         if self.by_sentence:
             self.values = self.values[sentences]
 

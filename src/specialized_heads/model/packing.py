@@ -66,8 +66,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Blocks:
-    """What attention from one list of tokens to another needs; stands for the mask of padded
-    attention."""
+    """What attention from one list of tokens to another needs in place of a mask."""
 
     queries: Packing
     keys: Packing
@@ -141,8 +140,7 @@ class _Attention(torch.autograd.Function):
 
 
 def empty(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Uninitialised tensor whose memory is rounded up to one of few sizes, so that freed memory can
-    be used again."""
+    """Uninitialised tensor with memory of one of few sizes, so that freed memory is used again."""
     size = math.prod(shape)
     step = max(2 ** (size.bit_length() - 4), 1)
     return torch.empty(-(-size // step) * step, dtype=dtype)[:size].view(shape)

@@ -111,8 +111,7 @@ class EncoderLayer(Layer):
         *,
         memory: Tensor | None = None,
     ) -> Tensor:
-        """`memory`: the states of all tokens (B, S, D), if x has only some of them; with
-        `post_norm`."""
+        """`memory`: the states of all tokens (B, S, D) if x has only some; with `post_norm`."""
         given = {"memory": memory, "attn_mask": attn_mask, "activations": activations}
         attend = partial(self.attention, **given)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
@@ -175,7 +174,6 @@ class Network(nn.Module):
         return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
     def has_fixed_heads(self) -> bool:
-        """Whether a head that is left has a fixed pattern."""
         return any(any(map(each.is_fixed, each.heads)) for each in self.attentions())
 
     def in_precision(self, dtype: torch.dtype) -> Self:

@@ -1,2 +1,1 @@
-"""Dependency trees of the analysis sentences, and their alignment with the model's subwords
-(section 5.2)."""
+"""Dependency trees of the analysis sentences (section 5.2)."""

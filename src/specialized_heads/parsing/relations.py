@@ -50,8 +50,7 @@ class Settings(Section):
 
 
 class Arc(NamedTuple):
-    """A dependency between two words of a sentence, as positions from 0; `relation` is the
-    requested name."""
+    """A dependency between two words, as positions from 0; `relation` is the requested name."""
 
     relation: str
     head: int
@@ -81,7 +80,6 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
-    """Describe relations that do not occur, and all that do."""
     known = {canonical(word.relation) for words in parses for word in words if word.head > 0}
     present = ", ".join(sorted(known)) or "no relation at all"
     return f"{', '.join(map(repr, absent))}; the parses contain {present}"

@@ -93,8 +93,7 @@ def _build(language: str, folder: str, package: str, *, method: str | None) -> s
 
 
 def _code(language: str, *, known: Container[str]) -> str:
-    """Stanza's code of a language: the whole one ("zh-hant"), or else the part before the
-    region."""
+    """Stanza's code of a language: the whole one ("zh-hant"), or the part before the region."""
     whole, short = language.lower().replace("_", "-"), without_region(language)
     parts = whole.split("-")[1:]
     script = next((part for part in parts if len(part) == 4), "")
@@ -127,8 +126,7 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
 
 
 def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
-    """The origin of the trees: engine, version, model, command (without the directory, which has no
-    effect)."""
+    """Engine, version, model and command, without the directory, which has no effect."""
     models = ", ".join(
         f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list
     )

@@ -52,8 +52,7 @@ SCORES |= {"sentences": pa.int64(), "signature": pa.string()}
 
 
 def removals(architecture: Architecture, *, alone: bool) -> list[tuple[Row, Removal]]:
-    """The heads to remove, with their row of the table: what (without | alone), type, layer, head
-    (from 1)."""
+    """The heads to remove, with their row: what (without | alone), type, layer, head (from 1)."""
     heads = heads_of(architecture, scope="all")
     removed = [("without", head, frozenset([head])) for head in heads]
     for head in heads if alone else []:
@@ -174,8 +173,7 @@ def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any], code: Iterable[str] = ()) -> str:
-    """Hash of files, settings, and the code of `corpus`, `model`, `pruning` and further
-    packages."""
+    """Hash of files, settings, and the code of `corpus`, `model`, `pruning` and other packages."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
     parts.append(stage.code_hash("corpus", "model", "pruning", *code))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

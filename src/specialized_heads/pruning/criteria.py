@@ -149,8 +149,7 @@ def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
 
 
 def at_random(heads: list[Head], *, seed: int, draw: int = 0) -> list[Head]:
-    """Heads in a random order that depends on seed and draw only; the first n are among the first n
-    + 1."""
+    """Heads in a random order that depends on seed and draw only."""
     return [heads[index] for index in np.random.default_rng([seed, draw]).permutation(len(heads))]
 
 

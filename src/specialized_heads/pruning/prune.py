@@ -119,8 +119,7 @@ def fold_soft_gates(model: Transformer) -> None:
 
 
 def decided_share(rows: Iterable[dict[str, Any]]) -> float:
-    """The share of gates with max(P(g = 0), P(g = 1)) > 0.9, from the rows of `gate_rows`; 1
-    without gates."""
+    """Share of gates with max(P(g = 0), P(g = 1)) > 0.9 among `gate_rows`; 1 without gates."""
     decisions = [row["decided"] for row in rows]
     return sum(decisions) / len(decisions) if decisions else 1.0
 
@@ -180,7 +179,7 @@ def remark(
         decided = sum(row["decided"] for row in rows)
         said.append(
             f"{decided} of {number} gates are decided (closed or fully open with probability above "
-            f"{CERTAIN}), so the choice of heads is a rounding; raise {updates} or {rate}"
+            f"0.9), so the choice of heads is a rounding; raise {updates} or {rate}"
         )
     return "; ".join(said) or None
 
@@ -278,8 +277,7 @@ FILES = ("train", "dev", "output", "records", "state", "gates")
 
 @stage.command(*FILES, optional=("baseline", "like"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Prune `--baseline`; or train from random initialisation a model of the architecture of
-    `--like`."""
+    """Prune `--baseline`; or train a new model with the architecture of `--like`."""
     if files.like:
         model = Transformer(architecture_of(files.like), dropout=settings.dropout)
         initialise(model, seed=settings.seed)

@@ -105,8 +105,7 @@ def epoch_updates(
 
 
 def padding(pieces: list[np.ndarray], *sides: np.ndarray) -> float:
-    """Share of padding among the positions of these batches; `sides` are the sentence lengths on
-    each side."""
+    """Share of padding in these batches; `sides` are the sentence lengths on each side."""
     real = sum(int(lengths.sum()) for lengths in sides)
     padded = (len(piece) * int(lengths[piece].max()) for piece in pieces for lengths in sides)
     return 1 - real / sum(padded)

@@ -142,8 +142,7 @@ class _Parameter(NamedTuple):
 
 
 class _Update(NamedTuple):
-    """One process's share of an update: its place, the units of all shares, and numbered
-    micro-batches."""
+    """One process's share of an update: place, units of all shares, numbered micro-batches."""
 
     epoch: int
     position: int
@@ -205,8 +204,7 @@ class _Run:
         self.fingerprint = self.initial_hash()
 
     def initial_hash(self) -> str:
-        """Hash of everything that affects the result; the number of processes does, because it
-        divides the epochs."""
+        """Hash of all that affects the result; the number of processes divides the epochs."""
         described = [asdict(self.model.architecture), self.plan.model_dump(), repr(self.penalty)]
         described += [self.data.hash, self.model.dropout, self.context.size, self.matmul_precision]
         described += [self.device.type, torch.__version__, np.__version__]
@@ -299,8 +297,7 @@ class _Run:
         return any(self.update % number == 0 for number in every)
 
     def record(self) -> dict[str, Any]:
-        """Log entry: mean loss since the last one, gates, and the development loss at its own
-        interval."""
+        """Log entry: mean loss since the last one, gates, and the development loss where due."""
         record: dict[str, Any] = {
             "update": self.update,
             "epoch": self.epoch,
@@ -341,8 +338,7 @@ class _Run:
         run_state.write_state(self.folder, state)
 
     def resume(self) -> None:
-        """Resume from the saved state if it belongs to this run; else start with an empty
-        folder."""
+        """Resume from the saved state if it belongs to this run; else empty the folder."""
         if self.context.is_main:
             run_state.claim(self.folder)
         state = run_state.read_state(

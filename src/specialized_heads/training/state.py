@@ -50,14 +50,12 @@ def check(folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Remove the folder, if any."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def finishing(folder: Path) -> Iterator[None]:
-    """Write the results in this context: the folder must be this process's, and is removed at the
-    end."""
+    """Write results in this context: the folder must be this process's and is then removed."""
     check(folder)
     yield
     finish(folder)

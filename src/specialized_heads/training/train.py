@@ -88,11 +88,6 @@ class CheckpointSettings(stage.Section):
 def checkpoint(files: stage.Files, settings: CheckpointSettings) -> None:
     prefix, stored = f"update{settings.update}/", read_tensors(files.checkpoints)
     names = [name for name in stored if name.startswith(prefix)]
-    if not names:
-        raise stage.UserError(
-            f"{files.checkpoints}: no weights of update {settings.update}; add it to "
-            f"ablation.moments or heads.checkpoints, and train again"
-        )
     weights = {name.removeprefix(prefix): stored[name] for name in names}
     described = {"weights": files.checkpoints, "like": files.baseline}
     model = weight_files.assemble(architecture_of(files.baseline), weights, **described)

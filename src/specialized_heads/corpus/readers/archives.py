@@ -173,19 +173,20 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            said = f"not UTF-8 ({error.reason}); convert the file to UTF-8"
             for magic, kind in MAGIC.items():
                 if number == 1 and line.startswith(magic):
-                    said = f"packed by {kind}; unpack it to plain text, or name a gzip or xz file "
-                    said += ".gz or .xz"
-            raise UserError(f"{text.name}: line {number}: {said}") from None
+                    remedy = "unpack it to plain text, or name a gzip or xz file .gz or .xz"
+                    said = f"{text.name}: line 1: packed by {kind}; {remedy}"
+                    raise UserError(said) from None
+            raise UserError(
+                f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
+            ) from None
 
 
 def aligned(
     first: Iterator[Any], second: Iterator[Any], *, name: str, remedy: str = "get the file again"
 ) -> Iterator[tuple[Any, Any]]:
-    """The lines of two texts, which `name` describes, in parallel; a different number of lines is a
-    `UserError`."""
+    """Pair the lines of two texts, described by `name`; unequal numbers are a `UserError`."""
     for number, (left, right) in enumerate(zip_longest(first, second)):
         if left is None or right is None:
             ended = "first" if left is None else "second"

@@ -156,9 +156,9 @@ class _Formats:
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
             if doubled or 2 * self.counts[form] > texts:
-                said = f"{form} in {self.counts[form]} of {texts} texts"
                 shown = repr(self.first[form][:40])
-                raise UserError(f"{name}: {said}, such as {shown}; {remedy}")
+                said = f"{form} in {self.counts[form]} of {texts} texts, such as {shown}"
+                raise UserError(f"{name}: {said}; {remedy}")
 
 
 def _format(text: str) -> str:

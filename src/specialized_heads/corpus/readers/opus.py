@@ -61,8 +61,7 @@ def read_moses(
 
 
 class BrokenDocument(Exception):
-    """A document that is not well-formed XML. Only its links are dropped: there are many thousands
-    of documents."""
+    """A document that is not well-formed XML; one of thousands, so only its links are dropped."""
 
 
 class Link(NamedTuple):
@@ -144,8 +143,7 @@ def _pairs(
 
 
 def film(document: str) -> str:
-    """Year and number of the film, from the path of a document; the path itself if it has no such
-    parts."""
+    """Year and number of the film, from the path of a document; otherwise the path itself."""
     return "/".join(document.split("/")[1:-1]) or document
 
 
