@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from specialized_heads.experiment import configuration as config
+from specialized_heads.experiment import file as config
 from specialized_heads.experiment.file import places, read
 from specialized_heads.stage import UserError
 
@@ -76,7 +76,7 @@ def test_shipped_experiments_have_folders_of_their_own() -> None:
 
 
 def test_the_schema_file_is_that_of_the_models() -> None:
-    command = f"python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"
+    command = f"python -m specialized_heads.experiment.file --schema > {SCHEMA.relative_to(ROOT)}"
     assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), f"run: {command}"
 
 
@@ -203,7 +203,7 @@ def test_a_wrong_key_is_told_with_its_file_and_line(extending, tmp_path: Path) -
         config.load(read(path), origin="mine.yaml", places=places(path))
     own = "mine.yaml: line 4: pruning.updats: unknown key; nearest known key: updates"
     others = (
-        f"{tmp_path / 'base.yaml'}, line 11: heads.rare: unknown key; nearest known key: "
+        f"{tmp_path / 'base.yaml'}, line 13: heads.rare: unknown key; nearest known key: "
         f"rare_cutoff"
     )
     assert str(caught.value) == f"{own}; {others}"

@@ -20,7 +20,8 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.evaluation import translate
 from specialized_heads.exchange import export
-from specialized_heads.exchange.export import load_exported, read_card
+from specialized_heads.exchange.export import load_exported
+from specialized_heads.exchange.folder import read_card
 from specialized_heads.stage import UserError
 
 

@@ -21,7 +21,7 @@ READ = """
 import json, resource, signal, sys
 from pathlib import Path
 from specialized_heads.classification import wordpiece
-from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.exchange.huggingface import load_bert, read_vocabulary
 
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.stage import UserError

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.experiment import figures, inputs, stages
-from specialized_heads.experiment.configuration import Experiment, load
+from specialized_heads.experiment import figures, names, stages
+from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.figures import RESULTS, everything
-from specialized_heads.experiment.file import read
+from specialized_heads.experiment.file import load, read
 from specialized_heads.experiment.names import (
     CONTINUED,
     KINDS,
@@ -112,8 +112,8 @@ def test_models_of_a_kind(experiment: Experiment) -> None:
         "count": RETRAINED,
         "checkpoint": ["update40"],
     }
-    for kind, names in (expected | {"regularised": [], "finetuned": []}).items():
-        assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
+    for kind, made in (expected | {"regularised": [], "finetuned": []}).items():
+        assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in made]
     # Criteria are compared with every pruned model.
     cut = product(("gates", "importance", "relevance"), PRUNED[:5])
     assert models(experiment, "a", "cut", scopes=["encoder"]) == [
@@ -242,7 +242,7 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
 
 def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
     def other(model: str) -> list[str]:
-        return inputs.counterpart_translation(experiment, corpus="a", model=model, seed="3")
+        return names.counterpart_translation(experiment, corpus="a", model=model, seed="3")
 
     path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
     assert (
@@ -283,7 +283,7 @@ def test_what_a_criterion_ranks_by(
 ) -> None:
     job = JOB | {"criterion": criterion, "scope": "encoder", "target": "heads6"}
     assert stages.cut(experiment, **job)["column"] == column
-    assert inputs.ranking(experiment, **job) == [
+    assert names.ranking(experiment, **job) == [
         f"results/e/a/{table}/baseline/seed3.parquet"
     ] * bool(table)
 
@@ -311,7 +311,7 @@ def test_which_second_model_one_is_compared_with(
     experiment: Experiment, model: str, other: str | None
 ) -> None:
     pruning = experiment.pruning.model_dump() | {"encoder": [0, 0.01, 1]}
-    files = inputs.counterpart_translation(
+    files = names.counterpart_translation(
         load(experiment.model_dump() | {"pruning": pruning}), corpus="a", model=model, seed="3"
     )
     assert files == [f"results/e/a/models/{other}/seed3/translation.txt"] * bool(other)

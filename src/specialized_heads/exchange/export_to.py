@@ -1,9 +1,9 @@
-"""Write an exported model in the format of another engine.
+"""Write an exported model in the format of another engine, with its tokenisers and a README.
 
 A folder made by the rule `export` becomes one for CTranslate2, an inference engine in C++ with int8
-products, or for Hugging Face transformers, with its tokenisers and a README. CTranslate2 has one
-number of heads per stack: layers with fewer heads are padded with zero heads, which change no
-output but cost as much as real ones.
+products, or for Hugging Face transformers. CTranslate2 has one number of heads per stack: layers
+with fewer heads are padded with zero heads, which change no output but cost as much as real ones.
+In a folder for transformers all layers have all heads, and removed ones are zeros.
 """
 
 from pathlib import Path
@@ -14,11 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from specialized_heads import __version__, stage
-from specialized_heads.exchange import huggingface
-from specialized_heads.exchange.export import SOURCE, TARGET, Translator, load_exported
+from specialized_heads.exchange.export import Translator, load_exported
+from specialized_heads.exchange.folder import SOURCE, TARGET, make_folder
+from specialized_heads.exchange.huggingface import their_name
+from specialized_heads.exchange.reading import CONFIG, WEIGHTS
 from specialized_heads.exchange.tokenisers import write_tokenisers
 from specialized_heads.languages import without_region
 from specialized_heads.model.attention import MultiHeadAttention
+from specialized_heads.model.checkpoint import write_tensors
 from specialized_heads.model.transformer import Transformer
 
 LONGEST = 1024  # positions in CTranslate2
@@ -65,14 +68,8 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     """Write an exported model for `ctranslate2` or `hf` to a folder, which must be new or empty;
     returns its README."""
     translator = load_exported(folder, device="cpu")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        names = sorted(path.name for path in output.iterdir())
-    except OSError as error:
-        raise stage.UserError(
-            f"{output}: cannot be made ({error.strerror}); name a new folder"
-        ) from None
-    if names:
+    make_folder(output)
+    if names := sorted(path.name for path in output.iterdir()):
         raise stage.UserError(f"{output}: holds other files ({names[0]}); name a new folder")
     if to == "ctranslate2":
         _write_ctranslate2(translator, output, quantization=quantization)
@@ -182,7 +179,7 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Non
             "--quantization: transformers holds float32 weights; quantise for CTranslate2"
         )
     a = translator.model.architecture
-    huggingface.write_folder(translator.model, output, beam=translator.decoding.beam)
+    write_folder(translator.model, output, beam=translator.decoding.beam)
     protos = [
         processor.serialized_model_proto() for processor in (translator.source, translator.target)
     ]
@@ -220,3 +217,94 @@ def _readme(translator: Translator, *, to: str, quantization: str) -> str:
         code=code,
         undo=UNDO.format(**languages) if paper else "translation",
     )
+
+
+def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
+    """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
+
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros.
+    `beam` is for `generate`. A `UserError` for models that were not imported: no format of
+    transformers has their positions.
+    """
+    a, tokens = model.architecture, model.architecture.tokens
+    if not a.post_norm and a.position_start != tokens.pad + 1:
+        raise stage.UserError(
+            "transformers cannot hold the positions of models trained here; export this one to "
+            "ctranslate2"
+        )
+    heads = a.width // a.head_width
+    special = {
+        "pad_token_id": tokens.pad,
+        "eos_token_id": tokens.eos,
+        "decoder_start_token_id": tokens.start,
+    }
+    config = special | {
+        "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
+        "model_type": "marian" if a.post_norm else "m2m_100",
+        "d_model": a.width,
+        "vocab_size": a.source_vocabulary,
+        "activation_function": a.activation,
+        "scale_embedding": a.scale_embeddings,
+        "tie_word_embeddings": a.tied == "all" or (a.post_norm and a.tied == "output"),
+        "bos_token_id": None if a.post_norm else tokens.start,
+        "is_encoder_decoder": True,
+        "torch_dtype": "float32",
+    }
+    for stack in ("encoder", "decoder"):
+        config |= {
+            f"{stack}_layers": len(getattr(a, stack)),
+            f"{stack}_attention_heads": heads,
+            f"{stack}_ffn_dim": a.feed_forward,
+            f"{stack}_layerdrop": 0.0,
+        }
+    generation = special | {
+        "num_beams": beam,
+        "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
+        "length_penalty": 1.0,
+        "max_length": 512,
+    }
+    if a.post_norm:
+        config |= {
+            "decoder_vocab_size": a.target_vocabulary,
+            "share_encoder_decoder_embeddings": a.tied == "all",
+        }
+        config["forced_eos_token_id"] = tokens.eos
+        generation["bad_words_ids"] = [[tokens.pad]]
+    if tokens.target_tags:
+        generation["forced_bos_token_id"] = tokens.target_tags[0]
+    stage.write_json(folder / CONFIG, config)
+    stage.write_json(folder / "generation_config.json", generation)
+    write_tensors(folder / WEIGHTS, _their_tensors(model, heads), format="pt")
+
+
+def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
+    """The weights by their names, every layer with `heads` heads in the order of their original
+    numbers."""
+    a = model.architecture
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        if "attention." not in name and "cross." not in name:
+            tensors[their_name(name)] = parameter.detach()
+    for attention in model.attentions():
+        prefix = f"{'encoder' if attention.kind == 'encoder' else 'decoder'}.{attention.layer}."
+        prefix += "cross." if attention.kind == "cross" else "attention."
+        rows = [head * a.head_width + i for head in attention.heads for i in range(a.head_width)]
+        for matrix in ("query", "key", "value", "output"):
+            dense = torch.zeros(a.width, heads * a.head_width)
+            weight = getattr(attention, matrix).detach()
+            dense[:, rows] = weight if matrix == "output" else weight.T
+            tensors[their_name(prefix + matrix)] = (
+                dense if matrix == "output" else dense.T.contiguous()
+            )
+            bias, full = getattr(attention, f"{matrix}_bias"), torch.zeros(a.width)
+            if bias is not None:
+                full[slice(None) if matrix == "output" else rows] = bias.detach()
+            tensors[their_name(f"{prefix}{matrix}_bias")] = full
+    if a.tied == "all":
+        tensors["model.shared.weight"] = tensors.pop(their_name("source_embedding"))
+    elif a.tied == "output" and not a.post_norm:  # M2M100 cannot tie only these two
+        tensors[their_name("output_embedding")] = tensors[their_name("target_embedding")].clone()
+    if a.post_norm:
+        bias = tensors.get(their_name("output_bias"), torch.zeros(a.target_vocabulary))
+        tensors[their_name("output_bias")] = bias[None]
+    return tensors

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.exchange import huggingface, reading
-from specialized_heads.exchange.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
-from specialized_heads.exchange.given import VOCABULARIES, load_given
+from specialized_heads.exchange.folder import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
-from specialized_heads.experiment.given import DESCRIPTION as GIVEN
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 
@@ -118,12 +116,6 @@ def read_model(
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
         return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
-    if (folder / GIVEN).is_file():
-        given, model = load_given(folder)
-        source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(
-            source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"]
-        )
     said = (
         f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that "
         f"this project exported"

@@ -1,5 +1,5 @@
-"""Sources of parallel text: the kinds of `source` in the configuration, the keys of each, and the
-files that it is read from.
+"""Sources of parallel text and of classification tasks: the kinds of `source` in the configuration,
+the keys of each, and the files that it is read from.
 
 A function in `corpus/readers` reads these files into blocks of pairs. Files that are published are
 rows of `resources/datasets.csv`, with their addresses and licences; those without an address are
@@ -338,6 +338,60 @@ class Wmt(TextSource):
 
 
 Source = Annotated[Embedded | Local | Opus | OpenSubtitles | Wmt, Field(discriminator="kind")]
+
+
+LABELS = {  # names of the labels of each kind of task, in the order of their ids
+    "shift": ("original", "shifted"),
+    "halves": ("different", "same"),
+    "mnli": ("entailment", "neutral", "contradiction"),
+    "sst2": ("negative", "positive"),
+    "cola": ("unacceptable", "acceptable"),
+    "mrpc": ("not_equivalent", "equivalent"),
+}
+
+
+class _Examples(Section):
+    """Where the examples of a task come from."""
+
+    kind: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return LABELS[self.kind]
+
+    @property
+    def metric(self) -> str:
+        """As in GLUE; MRPC has accuracy beside F1, of which the paper's script takes the latter."""
+        return {"cola": "matthews", "mrpc": "f1"}.get(self.kind, "accuracy")
+
+    @property
+    def second(self) -> bool:
+        """Whether there is a second test set: LibreOffice help, or MNLI's mismatched one."""
+        return self.kind in ("shift", "halves", "mnli")
+
+
+class Made(_Examples):
+    """A task made from the English sentences of the embedded corpora, by a published recipe
+    (`classification/tasks.py`)."""
+
+    kind: Literal["shift", "halves"] = Field(
+        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments "
+        "halves of one sentence?"
+    )
+    train: int = Field(60_000, ge=2, description="most examples to train on")
+    test: int = Field(2_000, ge=2, description="most examples of each test set")
+
+
+class Glue(_Examples):
+    """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
+
+    kind: Literal["mnli", "sst2", "cola", "mrpc"]
+    dev: int = Field(
+        2_000, ge=2, description="training examples held out for the loss and for importance"
+    )
+
+
+TaskSource = Annotated[Made | Glue, Field(discriminator="kind")]
 
 
 class Downloads(Section):

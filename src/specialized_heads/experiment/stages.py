@@ -21,20 +21,23 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import specialized_heads
-from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
-from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.given import imported_folder
-from specialized_heads.experiment.inputs import stanza_models
+from specialized_heads.experiment.configuration import Classification, Experiment
+from specialized_heads.experiment.inputs import imported_folder, stanza_models
 from specialized_heads.experiment.names import Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
 from specialized_heads.stage import file_hash
 
+DROPOUT = 0.1  # of a BERT, in pre-training and fine-tuning
+# sentences per batch at which the speed of a BERT without half of the heads is measured
+SPEED = (1, 4, 16, 64)
 Settings = dict[str, Any]
 JSON = TypeAdapter(Settings)
 PACKAGE = Path(specialized_heads.__file__).parent
 # Results depend on the configuration through the settings of their stages alone: an edit of the
-# modules that define its keys changes nothing.
-CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", "sections.py")]
+# modules that define its keys and read its files changes nothing.
+CONFIGURATION = [
+    PACKAGE / f"experiment/{name}.py" for name in ("configuration", "sections", "file")
+]
 
 
 @cache
