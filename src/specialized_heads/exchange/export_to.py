@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange.export import Translator, load_exported
@@ -73,8 +74,15 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
         raise stage.UserError(f"{output}: holds other files ({names[0]}); name a new folder")
     if to == "ctranslate2":
         _write_ctranslate2(translator, output, quantization=quantization)
+    elif quantization == "float32":
+        a, sides = translator.model.architecture, (translator.source, translator.target)
+        write_folder(translator.model, output, beam=translator.decoding.beam)
+        models = [processor.serialized_model_proto() for processor in sides]
+        write_tokenisers(*models, output, tokens=a.tokens, marian=a.post_norm)
     else:
-        _write_hf(translator, output, quantization=quantization)
+        raise stage.UserError(
+            "--quantization: transformers holds float32 weights; quantise for CTranslate2"
+        )
     stage.write_file(output / "README.md", _readme(translator, to=to, quantization=quantization))
     return output / "README.md"
 
@@ -86,28 +94,31 @@ def _write_ctranslate2(translator: Translator, folder: Path, *, quantization: st
     with stage.optional("ctranslate2"):
         from ctranslate2.specs import common_spec, transformer_spec
     model, a = translator.model, translator.model.architecture
-    source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
-    target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
-    if model.has_fixed_heads():
-        raise stage.UserError(
-            "the model has heads with fixed attention patterns, which CTranslate2 cannot compute"
+    source, target = (
+        [processor.id_to_piece(number) for number in range(size)]
+        for processor, size in (
+            (translator.source, a.source_vocabulary),
+            (translator.target, a.target_vocabulary),
         )
+    )
+    if model.has_fixed_heads():
+        said = "heads with fixed attention patterns, which CTranslate2 cannot compute"
+        raise stage.UserError(f"the model has {said}")
     common = {
         "pre_norm": not a.post_norm,
         "activation": common_spec.Activation[a.activation.upper()],
         "head_dim": a.head_width,
     }
-    heads = {
-        "encoder": _largest_layer(model, "encoder"),
-        "decoder": _largest_layer(model, "decoder", "cross"),
+    heads = {  # that every layer of a stack gets
+        stack: max(1, *(len(attention.heads) for attention in model.attentions(*kinds)))
+        for stack, kinds in (("encoder", ("encoder",)), ("decoder", ("decoder", "cross")))
     }
     encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
     decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         stack.scale_embeddings = a.scale_embeddings
-        stack.position_encodings.encodings = _array(
-            model.sinusoids(a.position_start + LONGEST)[a.position_start :]
-        )
+        positions = model.sinusoids(a.position_start + LONGEST)[a.position_start :]
+        stack.position_encodings.encodings = _array(positions)
         if not a.post_norm:
             _copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
         for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):
@@ -138,24 +149,17 @@ def _write_ctranslate2(translator: Translator, folder: Path, *, quantization: st
     stage.write_file(folder / TARGET, translator.target.serialized_model_proto())
 
 
-def _largest_layer(model: Transformer, *kinds: str) -> int:
-    """The number of heads that every layer of a stack gets."""
-    return max(1, *(len(attention.heads) for attention in model.attentions(*kinds)))
-
-
 def _copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
     """Copy the projections of a layer, padded to a number of heads."""
     missing = (heads - len(ours.heads)) * ours.head_width
     groups = [["query", "key", "value"]] if ours.kind != "cross" else [["query"], ["key", "value"]]
     for linear, names in zip(theirs.linear, groups, strict=False):
-        rows = [nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in names]
+        rows = [pad(getattr(ours, name), (0, 0, 0, missing)) for name in names]
         linear.weight = _array(torch.cat(rows))
         if ours.query_bias is not None:
-            biases = [
-                nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names
-            ]
+            biases = [pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names]
             linear.bias = _array(torch.cat(biases))
-    theirs.linear[-1].weight = _array(nn.functional.pad(ours.output, (0, missing)))
+    theirs.linear[-1].weight = _array(pad(ours.output, (0, missing)))
     if ours.output_bias is not None:
         theirs.linear[-1].bias = _array(ours.output_bias)
 
@@ -173,52 +177,6 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().float().numpy().copy()
 
 
-def _write_hf(translator: Translator, output: Path, *, quantization: str) -> None:
-    if quantization != "float32":
-        raise stage.UserError(
-            "--quantization: transformers holds float32 weights; quantise for CTranslate2"
-        )
-    a = translator.model.architecture
-    write_folder(translator.model, output, beam=translator.decoding.beam)
-    protos = [
-        processor.serialized_model_proto() for processor in (translator.source, translator.target)
-    ]
-    write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
-
-
-def _readme(translator: Translator, *, to: str, quantization: str) -> str:
-    card, tokens = translator.card, translator.model.architecture.tokens
-    source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
-    target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
-    paper = card.preprocess == "paper"
-    languages = {
-        "source": without_region(card.source_language),
-        "target": without_region(card.target_language),
-    }
-    # the other tokenisers add them
-    before = "".join(source_tags) if translator.model.architecture.post_norm else ""
-    engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
-    if to == "ctranslate2":
-        engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE
-    code = code.format(
-        **card.decoding.model_dump(),
-        apply=APPLY.format(**languages) if paper else "",
-        before=f"{before!r} + " if before else "",
-        tags=f"{source_tags} + " if source_tags else "",
-        prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
-        skip=f"[{len(target_tags)}:]" if target_tags else "",
-    )
-    return WRITTEN.format(
-        name=f"{card.model} of {card.corpus}",
-        source=card.source_language,
-        target=card.target_language,
-        version=__version__,
-        engine=engine,
-        code=code,
-        undo=UNDO.format(**languages) if paper else "translation",
-    )
-
-
 def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
@@ -228,10 +186,8 @@ def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     """
     a, tokens = model.architecture, model.architecture.tokens
     if not a.post_norm and a.position_start != tokens.pad + 1:
-        raise stage.UserError(
-            "transformers cannot hold the positions of models trained here; export this one to "
-            "ctranslate2"
-        )
+        said = "transformers cannot hold the positions of models trained here"
+        raise stage.UserError(f"{said}; export this one to ctranslate2")
     heads = a.width // a.head_width
     special = {
         "pad_token_id": tokens.pad,
@@ -264,10 +220,8 @@ def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
         "max_length": 512,
     }
     if a.post_norm:
-        config |= {
-            "decoder_vocab_size": a.target_vocabulary,
-            "share_encoder_decoder_embeddings": a.tied == "all",
-        }
+        config["decoder_vocab_size"] = a.target_vocabulary
+        config["share_encoder_decoder_embeddings"] = a.tied == "all"
         config["forced_eos_token_id"] = tokens.eos
         generation["bad_words_ids"] = [[tokens.pad]]
     if tokens.target_tags:
@@ -293,9 +247,8 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
             dense = torch.zeros(a.width, heads * a.head_width)
             weight = getattr(attention, matrix).detach()
             dense[:, rows] = weight if matrix == "output" else weight.T
-            tensors[their_name(prefix + matrix)] = (
-                dense if matrix == "output" else dense.T.contiguous()
-            )
+            dense = dense if matrix == "output" else dense.T.contiguous()
+            tensors[their_name(prefix + matrix)] = dense
             bias, full = getattr(attention, f"{matrix}_bias"), torch.zeros(a.width)
             if bias is not None:
                 full[slice(None) if matrix == "output" else rows] = bias.detach()
@@ -308,3 +261,32 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
         bias = tensors.get(their_name("output_bias"), torch.zeros(a.target_vocabulary))
         tensors[their_name("output_bias")] = bias[None]
     return tensors
+
+
+def _readme(translator: Translator, *, to: str, quantization: str) -> str:
+    card, a = translator.card, translator.model.architecture
+    source_tags = [translator.source.id_to_piece(number) for number in a.tokens.source_tags]
+    target_tags = [translator.target.id_to_piece(number) for number in a.tokens.target_tags]
+    pair = {"source": card.source_language, "target": card.target_language}
+    languages = {side: without_region(language) for side, language in pair.items()}
+    paper = card.preprocess == "paper"
+    before = "".join(source_tags) if a.post_norm else ""  # other tokenisers add them
+    engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
+    if to == "ctranslate2":
+        engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE
+    code = code.format(
+        **card.decoding.model_dump(),
+        apply=APPLY.format(**languages) if paper else "",
+        before=f"{before!r} + " if before else "",
+        tags=f"{source_tags} + " if source_tags else "",
+        prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
+        skip=f"[{len(target_tags)}:]" if target_tags else "",
+    )
+    return WRITTEN.format(
+        name=f"{card.model} of {card.corpus}",
+        **pair,
+        version=__version__,
+        engine=engine,
+        code=code,
+        undo=UNDO.format(**languages) if paper else "translation",
+    )

@@ -202,12 +202,6 @@ def _tag(
     return ()
 
 
-def m2m100_languages() -> list[str]:
-    """The languages of M2M100 in the order of their ids, which follow those of its table."""
-    codes = library().models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]
-    return [f"__{code}__" for code in codes]
-
-
 def write_tokenisers(
     source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool
 ) -> None:
@@ -217,56 +211,38 @@ def write_tokenisers(
     The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the
     same for both sides. A `UserError` if transformers would give the tokens other ids.
     """
-    protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
-    known = {
-        side: proto.pieces[: getattr(tokens, f"{side}_size") or None]
-        for side, proto in protos.items()
-    }
-    tables = {
-        side: {piece.piece: number for number, piece in enumerate(pieces)}
-        for side, pieces in known.items()
-    }
-    table, names = tables["source"], list(tables["source"])
-    settings = {
-        "pad_token": names[tokens.pad],
-        "eos_token": names[tokens.eos],
-        "unk_token": names[tokens.unknown],
-    }
+    tables = []
+    for model, size in ((source, tokens.source_size), (target, tokens.target_size)):
+        pieces = ModelProto.FromString(model).pieces[: size or None]
+        tables.append({piece.piece: number for number, piece in enumerate(pieces)})
+    table, names = tables[0], list(tables[0])
+    special = {"pad_token": tokens.pad, "eos_token": tokens.eos, "unk_token": tokens.unknown}
     if tokens.start not in (tokens.pad, tokens.eos):
-        settings["bos_token"] = names[tokens.start]
-    shared = table == tables["target"]
-    for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
-        write_file(folder / name, protos[side].SerializeToString())
-    if not shared:
-        write_json(folder / TARGET_VOCABULARY, tables["target"])
+        special["bos_token"] = tokens.start
+    settings: dict[str, Any] = {name: names[number] for name, number in special.items()}
+    for model, name in zip((source, target), MARIAN if marian else (SHARED, SHARED), strict=True):
+        write_file(folder / name, model)
+    if separate := tables[0] != tables[1]:
+        write_json(folder / TARGET_VOCABULARY, tables[1])
     tags = [names[number] for number in (*tokens.source_tags, *tokens.target_tags)]
+    if not marian and not tags:
+        said = "transformers has no tokeniser for an M2M100 model without languages"
+        raise UserError(f"{said}; export it to ctranslate2")
     if marian:
-        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
-    elif tags:
-        source_tag, target_tag = (tag.strip("_") for tag in tags)
-        settings |= {
-            "tokenizer_class": "NllbTokenizer",
-            "src_lang": source_tag,
-            "tgt_lang": target_tag,
-        }
-        if source_tag != tags[0]:
-            languages = m2m100_languages()
-            settings |= {
-                "tokenizer_class": "M2M100Tokenizer",
-                "additional_special_tokens": languages,
-            }
-            first = names.index(languages[0]) if languages[0] in names else 0
-            if names[first : first + len(languages)] != languages:
-                raise UserError(
-                    "transformers numbers M2M100's languages otherwise; export the model to "
-                    "ctranslate2"
-                )
-            # Languages have the ids after those of the table.
-            table = {name: number for number, name in enumerate(names[:first])}
+        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
     else:
-        raise UserError(
-            "transformers has no tokeniser for an M2M100 model without languages; export it to "
-            "ctranslate2"
-        )
+        settings |= zip(("src_lang", "tgt_lang"), (tag.strip("_") for tag in tags), strict=True)
+        settings["tokenizer_class"] = "NllbTokenizer"
+    if tags and tags[0].startswith("__"):
+        # The languages of M2M100 have the ids after those of its table.
+        codes = library().models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]
+        languages = [f"__{code}__" for code in codes]
+        first = names.index(languages[0]) if languages[0] in names else 0
+        if names[first : first + len(languages)] != languages:
+            said = "transformers numbers M2M100's languages otherwise"
+            raise UserError(f"{said}; export the model to ctranslate2")
+        table = {name: number for number, name in enumerate(names[:first])}
+        settings["tokenizer_class"] = "M2M100Tokenizer"
+        settings["additional_special_tokens"] = languages
     write_json(folder / VOCABULARY, table)
     write_json(folder / TOKENIZER_CONFIG, settings)

@@ -40,9 +40,8 @@ class Baseline(Section):
     from elsewhere."""
 
     model: str = Field(
-        description="given: folder with one folder per seed; imported: folder of one model, or its "
-        "name on the Hugging Face hub; "
-        "relative to the working directory or to the project"
+        description="given: folder with one folder per seed; imported: folder of one model, or "
+        "its name on the Hugging Face hub; relative to the working directory or to the project"
     )
     revision: str | None = Field(
         None, description="branch, tag or commit of a model on the hub; null: the newest"

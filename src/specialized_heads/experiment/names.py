@@ -169,31 +169,21 @@ def models(
     pruning, comparison = values.pruning, values.comparison
     names: list[Name] = []
     for kind in kinds:
-        match kind:
-            case "baseline":
-                names.append(Name(kind))
-            case "checkpoint":
-                names += [Name(kind, update=update) for update in values.ablation.moments]
-            case "cut" | "finetuned" if kind == "cut" or comparison.finetune:
-                names += [
-                    Name(kind, scope, target, criterion)
-                    for scope in scopes
-                    for criterion in comparison.criteria
-                    for target in pruning.targets(scope)
-                    if target.prunes
-                ]
-            case "pruned":
-                names += [
-                    Name(kind, scope, target)
-                    for scope in scopes
-                    for target in pruning.targets(scope)
-                ]
-            case _ if kind in ("scratch", *pruning.controls):
-                names += [
-                    Name(kind, scope, target)
-                    for scope in scopes
-                    for target in pruning.retrained(scope)
-                ]
+        if kind == "baseline":
+            names.append(Name(kind))
+        elif kind == "checkpoint":
+            names += [Name(kind, update=update) for update in values.ablation.moments]
+        elif kind == "cut" or (kind == "finetuned" and comparison.finetune):
+            names += [
+                Name(kind, scope, target, criterion)
+                for scope in scopes
+                for criterion in comparison.criteria
+                for target in pruning.targets(scope)
+                if target.prunes
+            ]
+        elif kind in ("pruned", "scratch", *pruning.controls):
+            targets = pruning.targets if kind == "pruned" else pruning.retrained
+            names += [Name(kind, scope, target) for scope in scopes for target in targets(scope)]
     return [str(name) for name in names]
 
 
@@ -235,10 +225,8 @@ def paths(experiment: "Experiment", pattern: str, items: Iterable[Run | str]) ->
 
     `pattern`: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
     """
-    whole = [
-        Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item
-        for item in items
-    ]
+    first = experiment.seeds[0]
+    whole = [Run(item, "baseline", first) if isinstance(item, str) else item for item in items]
     return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]
 
 
