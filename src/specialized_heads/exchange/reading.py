@@ -88,7 +88,6 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def read_index(path: Path) -> set[Any]:
-    """The names of the files in an index of weights."""
     return set(read_object(path)["weight_map"].values())
 
 

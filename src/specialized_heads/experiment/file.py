@@ -231,7 +231,7 @@ def _describe(problem: Any) -> str:
     if parts[source : source + 1] == ["source"]:
         del parts[source + 1 : source + 2]  # the kind of the source, which is no key of the file
     where = ".".join(map(str, parts))
-    match problem["type"]:
+    match "invalid_key" if parts[-1:] == ["[key]"] else problem["type"]:
         case "missing":
             said = "required key is missing"
         case "extra_forbidden":
@@ -244,9 +244,7 @@ def _describe(problem: Any) -> str:
         case "union_tag_not_found":
             where = f"{where}.kind"
             said = f"required key is missing; it is one of {', '.join(_kinds(parts))}"
-        case "invalid_key" | "string_type" if (
-            problem["type"] == "invalid_key" or parts[-1] == "[key]"
-        ):
+        case "invalid_key":
             where = where.removesuffix(".[key]")
             said = "a key that is not text; quote it (no, yes, on and off need them too)"
         case "list_type" if given is None:
@@ -273,7 +271,6 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _kinds(location: list[str]) -> list[str]:
-    """The kinds of source at a location."""
     if location[0] == "classification":
         return list(LABELS)
     kinds = [source.model_fields["kind"] for source in typing.get_args(typing.get_args(Source)[0])]
