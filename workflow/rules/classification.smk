@@ -9,7 +9,7 @@ PRETRAINED, LEARNED = ("imported", "imported") if IMPORTS_BERT else ("pretrained
 
 use rule stage as bert_vocabulary with:
     input:
-        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=(*inputs.MATCHED, *inputs.MISMATCHED)),
+        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=inputs.MATCHED + inputs.MISMATCHED),
     output:
         vocabulary="results/{experiment}/bert/learned/vocabulary.json",
         train="results/{experiment}/bert/tokens/train.safetensors",
