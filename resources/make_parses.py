@@ -41,7 +41,6 @@ import spacy
 
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.readers.archives import lines
-from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import file
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
@@ -216,7 +215,7 @@ def main() -> None:
     further = [Filters.model_validate(values) for values in options.filters]
     filters = {name: [Filters(), *further] for name in options.corpus or corpora}
     for path in options.configurations:
-        experiment = config.load(file.read(path), origin=str(path))
+        experiment = file.load(file.read(path), origin=str(path))
         for corpus in experiment.corpora.values():
             if isinstance(corpus.source, Embedded) and corpus.filters not in filters.get(
                 corpus.source.name, [corpus.filters]

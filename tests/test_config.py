@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from specialized_heads.experiment import configuration as config
+from specialized_heads.experiment import file as config
 from specialized_heads.experiment.file import places, read
 from specialized_heads.stage import UserError
 
@@ -76,7 +76,7 @@ def test_shipped_experiments_have_folders_of_their_own() -> None:
 
 
 def test_the_schema_file_is_that_of_the_models() -> None:
-    command = f"python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"
+    command = f"python -m specialized_heads.experiment.file --schema > {SCHEMA.relative_to(ROOT)}"
     assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), f"run: {command}"
 
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import figures, sources
-from specialized_heads.experiment.file import read, whole
+from specialized_heads.experiment.file import load, read, whole
 from specialized_heads.report.claims.claim import VERDICTS, Unit, ours
 from specialized_heads.stage import Section, UserError
 
@@ -123,7 +123,7 @@ def test_configuration_keys_exist(page: Path) -> None:
     for block in blocks(page, "yaml"):
         values = yaml.safe_load(re.sub(r"^source: .*\n", "", block, flags=re.MULTILINE)) or {}
         if "experiment" in values:
-            config.load(whole(values, ROOT / "config" / "my.yaml"))
+            load(whole(values, ROOT / "config" / "my.yaml"))
         assert values.keys() - {"extends"} <= FIELDS.keys() | inner
 
 
@@ -190,7 +190,7 @@ def test_targets_come_before_configfile_which_takes_all_words_up_to_the_next_opt
 def test_the_seven_lines_for_your_own_pair_are_seven_and_valid() -> None:
     first, others, *_ = blocks(ROOT / "docs" / "own_pair.md", "yaml")
     assert first.count("\n") == 7
-    experiment = config.load(whole(yaml.safe_load(first), ROOT / "config" / "my_pair.yaml"))
+    experiment = load(whole(yaml.safe_load(first), ROOT / "config" / "my_pair.yaml"))
     (name,) = experiment.corpora
     experiment.for_corpus(name).retraining()
     lines = [yaml.safe_load(line) for line in others.splitlines() if not line.startswith("#")]
@@ -351,4 +351,4 @@ def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
         [ROOT / "config.yaml"] if name == "default" else (ROOT / "config").rglob(f"{name}.yaml")
     )
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
-    assert config.load(read(shipped)) == config.load(read(kept))
+    assert load(read(shipped)) == load(read(kept))

@@ -173,7 +173,7 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
 
 
 def _describe(args: argparse.Namespace) -> None:
-    from specialized_heads.exchange.export import read_card
+    from specialized_heads.exchange.folder import read_card
     from specialized_heads.model.architecture import KINDS
 
     card = read_card(args.model)

@@ -20,7 +20,7 @@ from specialized_heads.classification.wordpiece import (
     write_vocabulary,
 )
 from specialized_heads.classification.wordpiece import read_vocabulary as wordpiece_vocabulary
-from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.exchange.huggingface import load_bert, read_vocabulary
 from specialized_heads.model.architecture import heads_of
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save

@@ -22,10 +22,9 @@ from specialized_heads.classification.tasks import (
     sentences_of,
     shift,
 )
-from specialized_heads.experiment import given, inputs
-from specialized_heads.experiment.classification import TaskSource
-from specialized_heads.experiment.configuration import load
-from specialized_heads.experiment.sources import glue_files
+from specialized_heads.experiment import inputs
+from specialized_heads.experiment.file import load
+from specialized_heads.experiment.sources import TaskSource, glue_files
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
@@ -154,7 +153,8 @@ def test_what_is_fetched_follows_from_the_configuration() -> None:
     files = ["glue/MNLI.zip", "glue/msr_paraphrase_test.txt", "glue/msr_paraphrase_train.txt"]
     assert sorted(inputs.fetched(experiment)) == files
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
-    assert given.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
+    card = "data/models/bert-base-uncased/card.json"
+    assert inputs.imported_files(experiment, root=".") == [card]
     assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith(
         "/second.safetensors"
     )

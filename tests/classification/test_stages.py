@@ -16,7 +16,7 @@ from specialized_heads.classification.scores import baselines, score
 from specialized_heads.classification.tasks import SCHEMA, examples, tokens
 from specialized_heads.classification.transfer import finetune, pretrain, vocabulary
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.exchange import bert
+from specialized_heads.exchange import huggingface
 from specialized_heads.model.checkpoint import load, read_tensors
 from specialized_heads.pruning import criteria, prune
 from specialized_heads.stage import UserError
@@ -212,13 +212,13 @@ def test_a_published_encoder_is_imported(call, published, tmp_path: Path) -> Non
     _, folder = published("BertForSequenceClassification")
     files = {"output": tmp_path / "model.safetensors", "vocabulary": tmp_path / "v.json"}
     settings = {"folder": str(folder), "longest": 16}
-    call(bert, settings=settings, **files)
+    call(huggingface.import_bert, settings=settings, **files)
     assert load(files["output"]).architecture.labels == 1
     with pytest.raises(UserError, match=r"max_length: 64 subwords, but .* has 32 positions"):
-        call(bert, settings=settings | {"longest": 64}, **files)
+        call(huggingface.import_bert, settings=settings | {"longest": 64}, **files)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="pickled weights are not loaded"):
-        call(bert, settings=settings, **files)
+        call(huggingface.import_bert, settings=settings, **files)
 
 
 def test_matthews_correlation_f1_and_accuracy() -> None:

@@ -25,12 +25,8 @@ def saved(tmp_path: Path) -> Callable[[Any], Path]:
 @pytest.fixture
 def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
     """An exported model of lower-case Moses tokens."""
-    call(
-        export,
-        settings=SETTINGS | {"preprocess": "paper"},
-        **model_files,
-        output=tmp_path / "lower" / "model.json",
-    )
+    settings, output = SETTINGS | {"preprocess": "paper"}, tmp_path / "lower" / "model.json"
+    call(export, settings=settings, **model_files, output=output)
     return tmp_path / "lower"
 
 

@@ -51,10 +51,8 @@ def test_the_sentences_and_relations_of_trees_are_analysed(exported: Path, tmp_p
     rows = "1\t{}\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\t{}\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
     trees.write_text("".join(rows.format(*line.split()[:2]) for line in TEXTS), encoding="utf-8")
     table = analyse(exported, None, tmp_path / "out", parser="conllu", trees=trees, device="cpu")
-    assert (
-        read_json(tmp_path / "out/heads.json")["arcs"]["nsubj"]
-        == read_json(tmp_path / "out/heads.json")["aligned"]
-    )
+    report = read_json(tmp_path / "out/heads.json")
+    assert report["arcs"]["nsubj"] == report["aligned"]
     assert read_json(tmp_path / "out/parses.json")["sentences_parsed"] == len(TEXTS)
     assert table.is_file()
     for wrong in ({"parser": "conllu"}, {"trees": trees}):
@@ -73,47 +71,30 @@ def test_the_case_of_text_is_left_to_the_tokeniser_of_a_published_model(
     folder, lines = saved(published.marian()), [*TEXTS, *map(str.title, TEXTS)]
     published.write_tokeniser(folder, {"source": lines, "target": lines})
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = [
-        folder,
-        "--text",
-        tmp_path / "text.txt",
-        "--translations",
-        tmp_path / "text.txt",
-        "--device",
-        "cpu",
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "specialized_heads.cli",
-        "analyse",
-        *options,
-        "--output",
-        tmp_path / "out",
-    ]
+    options = ["--text", tmp_path / "text.txt", "--translations", tmp_path / "text.txt"]
+    options += ["--device", "cpu", "--output", tmp_path / "out"]
+    command = [sys.executable, "-m", "specialized_heads.cli", "analyse", folder, *options]
     subprocess.run([*map(str, command)], env=ENVIRONMENT, check=True)
     read = load_tokens(tmp_path / "out" / "tokens.safetensors")
     theirs = published.transformers.AutoTokenizer.from_pretrained(folder)
     assert not (folder / "tokenizer_config.json").exists()
-    assert [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))] == theirs(lines)[
-        "input_ids"
-    ]
+    ours = [[*read.source_ids(n), theirs.eos_token_id] for n in range(len(read))]
+    assert ours == theirs(lines)["input_ids"]
     assert theirs(lines[20:])["input_ids"] != theirs(TEXTS)["input_ids"]
 
 
 def test_a_model_of_lower_case_tokens_is_given_them(
     lower: Path, text: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    given = {}
+    modes = {}
     monkeypatch.setattr(
-        analysis, "_run", lambda module, settings, **_: given.update({module: settings})
+        analysis,
+        "_run",
+        lambda stage, settings, **_: modes.update({stage: settings.get("preprocess")}),
     )
     with pytest.raises(UserError, match=r"heads\.parquet: no such file"):
         analyse(lower, text, tmp_path / "out", device="cpu")
-    assert [given[module]["preprocess"] for module in ("corpus.tokens", "heads.analyse")] == [
-        "paper",
-        "paper",
-    ]
+    assert modes["corpus.tokens"] == modes["heads.analyse"] == "paper"
 
 
 def test_a_line_of_too_many_subwords_is_skipped(
@@ -127,10 +108,8 @@ def test_a_line_of_too_many_subwords_is_skipped(
         with pytest.raises(UserError, match=r"heads\.parquet: no such file"):
             analyse(exported, one, tmp_path / "out", translations=translations, device="cpu")
         assert pq.read_table(tmp_path / "out" / "text.parquet").num_rows == 21
-    assert (
-        "skips 1 of 22 lines, which have more than 256 subwords; the first is line 21"
-        in caplog.text
-    )
+    said = "skips 1 of 22 lines, which have more than 256 subwords; the first is line 21"
+    assert said in caplog.text
 
 
 def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> None:

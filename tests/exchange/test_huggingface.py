@@ -9,7 +9,8 @@ from published import M2M, MARIAN, m2m, marian
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import SpecialTokens
-from specialized_heads.exchange.huggingface import convert_model, read_folder, write_folder
+from specialized_heads.exchange.export_to import write_folder
+from specialized_heads.exchange.huggingface import convert_model, read_folder
 from specialized_heads.model.transformer import Transformer
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

@@ -23,6 +23,8 @@ from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import convert
 from specialized_heads.stage import UserError
 
+FILES = ("output", "source_model", "target_model", "special")
+
 
 @pytest.fixture
 def folder(saved) -> Path:
@@ -33,23 +35,19 @@ def folder(saved) -> Path:
 
 
 def test_a_model_becomes_one_of_ours(folder: Path, call, tmp_path: Path) -> None:
-    files = {
-        name: tmp_path / "imported" / name
-        for name in ("output", "source_model", "target_model", "special")
-    }
+    files = {name: tmp_path / "imported" / name for name in FILES}
     call(import_model, settings={"folder": str(folder)}, **files)
-    described = json.loads((tmp_path / "imported/output.json").read_text())
-    assert described["architecture"]["post_norm"]
-    assert described["architecture"]["tokens"] == json.loads(files["special"].read_text())
+    architecture = json.loads((tmp_path / "imported/output.json").read_text())["architecture"]
+    assert architecture["post_norm"]
+    assert architecture["tokens"] == json.loads(files["special"].read_text())
 
 
 def test_without_transformers_the_message_says_how_to_install_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        UserError, match="transformers is not installed; run `make install EXTRAS=models`"
-    ):
+    said = "transformers is not installed; run `make install EXTRAS=models`"
+    with pytest.raises(UserError, match=said):
         read_model(folder)
 
 
@@ -58,18 +56,14 @@ def test_an_exported_model_can_be_imported(exported: Path) -> None:
     original = load_exported(exported, device="cpu").model
     for ours, theirs in zip(model.parameters(), original.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    with pytest.raises(
-        UserError, match="only a model in the format of transformers has language tags"
-    ):
+    with pytest.raises(UserError, match="a model in the format of transformers has language tags"):
         read_model(exported, target_tag="deu_Latn")
 
 
 def test_a_model_of_lower_case_tokens_is_not_given_raw_text(
     call, lower: Path, tmp_path: Path
 ) -> None:
-    files = {
-        name: tmp_path / name for name in ("output", "source_model", "target_model", "special")
-    }
+    files = {name: tmp_path / name for name in FILES}
     with pytest.raises(UserError, match="reads lower-case Moses tokens, but"):
         call(import_model, settings={"folder": str(lower)}, **files)
 
@@ -95,23 +89,17 @@ def test_a_pickle_of_something_else_or_of_half_a_model_is_refused(folder: Path) 
 
 def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     expected = load_file(folder / "model.safetensors")
-    shards = {
-        name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin"
-        for number, name in enumerate(expected)
-    }
-    for shard in set(shards.values()):
-        torch.save(
-            {name: tensor for name, tensor in expected.items() if shards[name] == shard},
-            folder / shard,
-        )
-    (folder / "pytorch_model.bin.index.json").write_text(
-        json.dumps({"metadata": {}, "weight_map": shards})
-    )
+    shards: dict[str, str] = {}
+    for number in (1, 2):
+        shard = f"pytorch_model-0000{number}-of-00002.bin"
+        names = list(expected)[number - 1 :: 2]
+        torch.save({name: expected[name] for name in names}, folder / shard)
+        shards |= dict.fromkeys(names, shard)
+    index = folder / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": shards}))
     before = read_model(folder)[0].state_dict()
     (folder / "model.safetensors").unlink()
-    with pytest.raises(
-        UserError, match="pytorch_model.bin.index.json: pickled weights are not loaded"
-    ):
+    with pytest.raises(UserError, match=f"{index.name}: pickled weights are not loaded"):
         read_model(folder)
     assert convert(folder) == folder / "model.safetensors"
     after = read_model(folder)[0].state_dict()
@@ -119,12 +107,11 @@ def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})]
-)
-def test_a_pickle_of_anything_else_is_refused_and_not_executed(
-    content: bytes, folder: Path
-) -> None:
+PICKLES = [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})]
+
+
+@pytest.mark.parametrize("content", PICKLES, ids=["nothing", "archive", "payload", "number"])
+def test_a_pickle_of_anything_else_is_not_executed(content: bytes, folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(content)
     with pytest.raises(UserError, match="pytorch_model.bin: "):
         convert(folder)
@@ -135,49 +122,36 @@ def test_a_pickle_of_anything_else_is_refused_and_not_executed(
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "Helsinki-NLP/opus-mt-en-xx"
+REVISIONS = ("", "/revision/v1", f"/revision/{COMMIT}")
+LICENCE = {"license": "cc-by-4.0"}
 
 
 class Hub(http.server.SimpleHTTPRequestHandler):
     """Serves a folder as the hub does: a description of the model, and its files at one commit."""
 
     def do_GET(self) -> None:
-        if self.path.partition("?")[0] in {
-            f"/api/models/{NAME}{of}" for of in ("", "/revision/v1", f"/revision/{COMMIT}")
-        }:
-            siblings = [{"rfilename": path.name} for path in Path(self.directory).iterdir()]
-            about = {
-                "id": NAME,
-                "sha": COMMIT,
-                "siblings": siblings,
-                "cardData": {"license": "cc-by-4.0"},
-            }
-            self.answer(
-                json.dumps(
-                    about | {"private": False, "downloads": 0, "likes": 0, "tags": []}
-                ).encode()
-            )
-        elif self.path.startswith(f"/api/models/{NAME}/tree/{COMMIT}"):
-            files = [path for path in Path(self.directory).iterdir() if path.is_file()]
-            about = [
-                {"type": "file", "path": path.name, "oid": "0", "size": path.stat().st_size}
-                for path in files
-            ]
-            self.answer(json.dumps(about).encode())
-        elif self.path.startswith(f"/{NAME}/resolve/{COMMIT}/"):
-            content = (Path(self.directory) / self.path.rpartition("/")[2]).read_bytes()
-            self.answer(content, ETag=f'"{hashlib.sha1(content).hexdigest()}"')
+        files = {path.name: path.read_bytes() for path in Path(self.directory).iterdir()}
+        path, _, name = self.path.partition("?")[0].rpartition("/")
+        if f"{path}/{name}" in {f"/api/models/{NAME}{of}" for of in REVISIONS}:
+            about = {"id": NAME, "sha": COMMIT, "private": False, "cardData": LICENCE}
+            self.answer_json(about | {"siblings": [{"rfilename": name} for name in files]})
+        elif f"{path}/{name}".startswith(f"/api/models/{NAME}/tree/{COMMIT}"):
+            kind = {"type": "file", "oid": "0"}
+            self.answer_json([kind | {"path": n, "size": len(c)} for n, c in files.items()])
+        elif path == f"/{NAME}/resolve/{COMMIT}":
+            self.answer(files[name], ETag=f'"{hashlib.sha1(files[name]).hexdigest()}"')
         else:
             self.send_error(404)
+
+    def answer_json(self, value: object) -> None:
+        self.answer(json.dumps(value).encode())
 
     do_HEAD = do_GET
 
     def answer(self, content: bytes, **headers: str) -> None:
         self.send_response(200)
-        for name, value in {
-            "Content-Length": str(len(content)),
-            "X-Repo-Commit": COMMIT,
-            **headers,
-        }.items():
+        headers |= {"Content-Length": str(len(content)), "X-Repo-Commit": COMMIT}
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
@@ -192,12 +166,9 @@ def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder that a server on this machine offers as the hub."""
     for name in ("training_args.bin", "tf_model.h5"):
         (folder / name).write_bytes(b"not wanted")
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Hub, directory=str(folder))
-    ) as server:
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
+    handler = partial(Hub, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=partial(server.serve_forever, 0.01), daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
         yield folder
         server.shutdown()
@@ -222,14 +193,8 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(
     card = fetched(revision=revision)
     about = json.loads(card.read_text())
     assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
-    wanted = {
-        "config.json",
-        "generation_config.json",
-        "model.safetensors",
-        "source.spm",
-        "target.spm",
-        "vocab.json",
-    }
+    wanted = {"config.json", "generation_config.json", "model.safetensors", "vocab.json"}
+    wanted |= {"source.spm", "target.spm"}
     assert {path.name for path in card.parent.iterdir() if path.is_file()} == {*wanted, "card.json"}
     for name in wanted:
         assert (card.parent / name).read_bytes() == (hub / name).read_bytes()
@@ -239,15 +204,12 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(
 def test_what_cannot_be_fetched_is_one_clear_error(
     hub: Path, fetched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched"
-    ) as error:
+    said = "nobody/nothing: there is no such folder, and it cannot be fetched"
+    with pytest.raises(UserError, match=said) as error:
         fetched("nobody/nothing")
     assert "\n" not in str(error.value)
     (hub / "model.safetensors").unlink()
-    with pytest.raises(
-        UserError, match="has weights neither as safetensors nor as pickles of PyTorch"
-    ):
+    with pytest.raises(UserError, match="neither as safetensors nor as pickles of PyTorch"):
         fetched()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.experiment import figures, inputs, stages
-from specialized_heads.experiment.configuration import Experiment, load
+from specialized_heads.experiment import figures, names, stages
+from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.figures import RESULTS, everything
-from specialized_heads.experiment.file import read
+from specialized_heads.experiment.file import load, read
 from specialized_heads.experiment.names import (
     CONTINUED,
     KINDS,
@@ -62,6 +62,12 @@ def experiment() -> Experiment:
     )
 
 
+def changed(experiment: Experiment, **sections: dict[str, object]) -> Experiment:
+    """The experiment with other keys of some sections."""
+    values = experiment.model_dump()
+    return load(values | {name: values[name] | keys for name, keys in sections.items()})
+
+
 @pytest.mark.parametrize("text", NAMES)
 def test_a_name_reads_back_as_what_was_written(text: str) -> None:
     assert str(NAMES[text]) == text
@@ -69,21 +75,16 @@ def test_a_name_reads_back_as_what_was_written(text: str) -> None:
 
 
 def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
-    keys = {
-        "kind": "cut",
-        "scope": "all",
-        "lam": None,
-        "target_heads": 12,
-        "criterion": "gates",
-        "update": None,
-    }
-    assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3, "model": "gates_all_heads12"}
+    keys = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates"}
+    keys |= {"update": None, "seed": 3, "model": "gates_all_heads12"}
+    assert columns("cut/gates_all_heads12", 3) == keys
     assert columns("baseline", 1)["model"] == "baseline"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"]
-)
+OTHERS = ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"]
+
+
+@pytest.mark.parametrize("text", OTHERS)
 def test_other_text_is_not_a_name(text: str) -> None:
     assert not re.fullmatch(MODEL, text)
     with pytest.raises(ValueError, match="is not the name of a model"):
@@ -95,48 +96,30 @@ def test_other_text_is_not_a_name(text: str) -> None:
 # Which models an experiment has, and where their files are.
 
 RETRAINED = ["encoder_heads6", "all_lambda1e-05", "all_heads12"]
-PRUNED = [
-    "encoder_lambda0.01",
-    "encoder_lambda1",
-    "encoder_heads6",
-    "encoder_heads2",
-    "encoder_heads4",
-    *RETRAINED[1:],
-]
+PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2"]
+PRUNED += ["encoder_heads4", *RETRAINED[1:]]
 
 
 def test_models_of_a_kind(experiment: Experiment) -> None:
-    expected = {
-        "pruned": PRUNED,
-        "scratch": RETRAINED,
-        "count": RETRAINED,
-        "checkpoint": ["update40"],
-    }
-    for kind, names in (expected | {"regularised": [], "finetuned": []}).items():
-        assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
+    expected = {"pruned": PRUNED, "scratch": RETRAINED, "count": RETRAINED}
+    expected |= {"checkpoint": ["update40"], "regularised": [], "finetuned": []}
+    for kind, made in expected.items():
+        assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in made]
     # Criteria are compared with every pruned model.
-    cut = product(("gates", "importance", "relevance"), PRUNED[:5])
-    assert models(experiment, "a", "cut", scopes=["encoder"]) == [
-        f"cut/{name}_{like}" for name, like in cut
-    ]
+    cut = map("_".join, product(("gates", "importance", "relevance"), PRUNED[:5]))
+    assert models(experiment, "a", "cut", scopes=["encoder"]) == [f"cut/{name}" for name in cut]
 
 
 def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
     found = runs(experiment, ["a", "b"], "baseline", "checkpoint")
-    assert found[:3] == [
-        Run("a", "baseline", 3),
-        Run("a", "checkpoint/update40", 3),
-        Run("a", "baseline", 4),
-    ]
-    pattern = "{corpus}/heads/{model}/seed{seed}.parquet"
-    assert paths(experiment, pattern, found[1:2]) == [
-        "results/e/a/heads/checkpoint/update40/seed3.parquet"
-    ]
-    assert paths(experiment, pattern, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
+    checkpoint = Run("a", "checkpoint/update40", 3)
+    assert found[:3] == [Run("a", "baseline", 3), checkpoint, Run("a", "baseline", 4)]
+    path = "results/e/a/heads/checkpoint/update40/seed3.parquet"
+    assert paths(experiment, names.HEADS, [checkpoint]) == [path]
+    assert paths(experiment, names.HEADS, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
     # A corpus that is not pruned has its baseline alone; pages show models of the first seed.
-    assert corpora(experiment, pruned=True) == ["a"] and models(experiment, "b", *KINDS) == [
-        "baseline"
-    ]
+    assert corpora(experiment, pruned=True) == ["a"]
+    assert models(experiment, "b", *KINDS) == ["baseline"]
     assert {run.seed for run in viewed(experiment)} == {3} and len(viewed(experiment)) == 1 + 7 + 1
 
 
@@ -178,16 +161,10 @@ def test_settings_are_keys_of_the_experiment_of_the_corpus_and_of_the_job(
     paper = load(experiment.model_dump() | {"corpora": corpora | {"a": corpora["a"] | lower}})
     pair = {"source_language": "en", "target_language": "fr"}
     assert SETTINGS["tokens"](paper, **JOB) == pair | {"preprocess": "paper"}
-    cut = stages.settings("pruning.criteria cut", stages.cut)(
-        experiment, **JOB, criterion="gates", scope="all", target="heads2"
-    )
-    assert cut == {
-        "criterion": "gates",
-        "scope": "all",
-        "column": None,
-        "seed": 3,
-        "device": "auto",
-    }
+    job = JOB | {"criterion": "gates", "scope": "all"}
+    cut = stages.settings("pruning.criteria cut", stages.cut)(experiment, **job, target="heads2")
+    expected = {"criterion": "gates", "scope": "all", "column": None, "seed": 3, "device": "auto"}
+    assert cut == expected
     with pytest.raises(ValueError, match="corpus.tokens has no settings moments"):
         stages.settings("corpus.tokens", stages.baseline)(experiment, **JOB)
 
@@ -204,36 +181,20 @@ def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     # The log of a training with gates has twenty lines.
     assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
     # λ 0 has no gates: it is not trained again when their settings change.
-    faster = load(
-        experiment.model_dump()
-        | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}}
-    )
+    faster = changed(experiment, pruning={"gate_learning_rate": 0.7})
     for target, same in (("lambda0", True), ("lambda0.01", False)):
-        assert (
-            SETTINGS["prune"](faster, **job, target=target)
-            == SETTINGS["prune"](experiment, **job, target=target)
-        ) is same
+        both = [SETTINGS["prune"](each, **job, target=target) for each in (faster, experiment)]
+        assert (both[0] == both[1]) is same
 
 
 def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) -> None:
     model = {"scope": "encoder", "target": "lambda0.01"}
-    made = [
-        SETTINGS["baseline"](experiment, **JOB),
-        SETTINGS["baseline"](experiment, corpus="a", seed="4"),
-        *[
-            SETTINGS["prune"](experiment, **JOB | model | other)
-            for other in ({}, {"seed": "4"}, {"target": "lambda0"})
-        ],
-        SETTINGS["scratch"](experiment, **JOB, **model),
-        SETTINGS["scratch"](experiment, **JOB, **model, evenly=True),
-        SETTINGS["regularised"](experiment, **JOB, **model),
-        *[SETTINGS["continued"](experiment, **JOB, **model, control=name) for name in CONTINUED],
-        *[
-            SETTINGS["finetune"](experiment, **JOB, **model, criterion=name)
-            for name in ("random", "gates")
-        ],
-    ]
-    seeds = [settings["seed"] for settings in made]
+    jobs = [("baseline", {"seed": seed}) for seed in "34"]
+    jobs += [("prune", other) for other in ({}, {"seed": "4"}, {"target": "lambda0"})]
+    jobs += [("scratch", {}), ("scratch", {"evenly": True}), ("regularised", {})]
+    jobs += [("continued", {"control": name}) for name in CONTINUED]
+    jobs += [("finetune", {"criterion": name}) for name in ("random", "gates")]
+    seeds = [SETTINGS[kind](experiment, **JOB | model | job)["seed"] for kind, job in jobs]
     # Given baselines were trained with the experiment's seed itself.
     assert seeds[:2] == [3, 4] and len(set(seeds)) == len(seeds)
     # no draw hangs on the process
@@ -242,50 +203,40 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
 
 def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
     def other(model: str) -> list[str]:
-        return inputs.counterpart_translation(experiment, corpus="a", model=model, seed="3")
+        return names.counterpart_translation(experiment, corpus="a", model=model, seed="3")
 
     path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
-    assert (
-        other("cut/importance_encoder_heads6") == [path] and other("cut/gates_encoder_heads6") == []
-    )
+    assert other("cut/importance_encoder_heads6") == [path]
+    assert other("cut/gates_encoder_heads6") == []
     scratch = "results/e/a/models/pruned/all_heads12/seed3/translation.txt"
     assert other("scratch/all_heads12") == other("continued/all_heads12") == [scratch]
     assert other("pruned/encoder_heads6") == []  # the experiment has no λ 0
 
 
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
-    rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
-    several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
-    assert stages.relevance(several, corpus="a", model="pruned/all_lambda0.01")["rules"] == [
-        "z_plus"
-    ]
-    assert (
-        stages.relevance(several, corpus="a", model="baseline")["rules"] == rules["relevance_rules"]
-    )
+    rules = ["z_plus", "alpha_beta", "epsilon"]
+    several = changed(experiment, heads={"relevance_rules": rules})
+    for model, measured in (("pruned/all_lambda0.01", rules[:1]), ("baseline", rules)):
+        assert stages.relevance(several, corpus="a", model=model)["rules"] == measured
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
-    assert [
-        SETTINGS["baseline"](experiment, corpus=name, seed="3")["moments"] for name in "ab"
-    ] == [[40], []]
+    made = [SETTINGS["baseline"](experiment, corpus=name, seed="3") for name in "ab"]
+    assert [settings["moments"] for settings in made] == [[40], []]
 
 
-@pytest.mark.parametrize(
-    ("criterion", "column", "table"),
-    [
-        ("gates", None, ""),
-        ("importance", "importance_normalised", "importance"),
-        ("relevance", "relevance", "heads"),
-    ],
-)
+RANKED = [("gates", None, ""), ("importance", "importance_normalised", "importance")]
+RANKED += [("relevance", "relevance", "heads")]
+
+
+@pytest.mark.parametrize(("criterion", "column", "table"), RANKED)
 def test_what_a_criterion_ranks_by(
     experiment: Experiment, criterion: str, column: str | None, table: str
 ) -> None:
     job = JOB | {"criterion": criterion, "scope": "encoder", "target": "heads6"}
     assert stages.cut(experiment, **job)["column"] == column
-    assert inputs.ranking(experiment, **job) == [
-        f"results/e/a/{table}/baseline/seed3.parquet"
-    ] * bool(table)
+    path = f"results/e/a/{table}/baseline/seed3.parquet"
+    assert names.ranking(experiment, **job) == [path] * bool(table)
 
 
 @pytest.mark.parametrize(
@@ -295,25 +246,18 @@ def test_what_a_criterion_ranks_by(
         ("pruned/encoder_heads6", "pruned/encoder_lambda0"),
         ("scratch/encoder_heads6", "pruned/encoder_heads6"),
         ("count/all_lambda1e-05", "pruned/all_lambda1e-05"),
-        *(
-            (name, None)
-            for name in (
-                "pruned/encoder_lambda0",
-                "baseline",
-                "checkpoint/update40",
-                "cut/gates_encoder_heads6",
-            )
-        ),
+        ("pruned/encoder_lambda0", None),
+        ("baseline", None),
+        ("checkpoint/update40", None),
+        ("cut/gates_encoder_heads6", None),
         ("pruned/all_heads12", None),  # no λ 0 of its scope
     ],
 )
 def test_which_second_model_one_is_compared_with(
     experiment: Experiment, model: str, other: str | None
 ) -> None:
-    pruning = experiment.pruning.model_dump() | {"encoder": [0, 0.01, 1]}
-    files = inputs.counterpart_translation(
-        load(experiment.model_dump() | {"pruning": pruning}), corpus="a", model=model, seed="3"
-    )
+    more = changed(experiment, pruning={"encoder": [0, 0.01, 1]})
+    files = names.counterpart_translation(more, corpus="a", model=model, seed="3")
     assert files == [f"results/e/a/models/{other}/seed3/translation.txt"] * bool(other)
 
 
@@ -322,13 +266,7 @@ def test_which_second_model_one_is_compared_with(
 
 def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> None:
     found = {file.relative_to(PACKAGE).as_posix() for file in files_of("pruning.prune")}
-    assert {
-        "pruning/prune.py",
-        "model/gates.py",
-        "training/loop.py",
-        "stage.py",
-        "__init__.py",
-    } <= found
+    assert {"pruning/prune.py", "model/gates.py", "training/loop.py", "stage.py"} <= found
     assert not found & {"experiment/sections.py", "experiment/configuration.py", "heads/analyse.py"}
 
 
@@ -354,18 +292,13 @@ def made(experiment: Experiment) -> set[str]:
 def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_settings(
     experiment: Experiment,
 ) -> None:
-    assert (
-        len({result.label for result in RESULTS})
-        == len({result.stem for result in RESULTS})
-        == len(RESULTS)
-    )
+    for key in ("label", "stem"):
+        assert len({getattr(result, key) for result in RESULTS}) == len(RESULTS)
     for result in RESULTS:
         name, *start = result.module.split()
         module = import_module(f"specialized_heads.report.{name}")
-        numbers, drawn = (
-            getattr(module, "_".join([*start, part]))
-            for part in ("numbers", "draw" if "figures/" in result.stem else "shown")
-        )
+        parts = ("numbers", "draw" if "figures/" in result.stem else "shown")
+        numbers, drawn = (getattr(module, "_".join([*start, part])) for part in parts)
         settings = figures.settings(experiment, stem=result.stem)
         taken = list(inspect.signature(numbers).parameters)[1:]
         assert taken == [*result.files, *(key for key in settings if key != "files")]
@@ -376,16 +309,8 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     whole = made(experiment)
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
     of_pruning = {"front", "figure8", "figure10", "table2", "survival"}
-    asked = {
-        "figure2",
-        "figure7",
-        "figure9",
-        "moments",
-        "criteria",
-        "controls",
-        "ablation",
-        *of_pruning,
-    }
+    asked = {"figure2", "figure7", "figure9", "moments", "criteria", "controls", "ablation"}
+    asked |= of_pruning
     assert {"figure1", "figure3", "relations"} <= plain and not plain & {"gates", *asked}
     assert {"figure1", "claims", "index", "models", *asked} <= whole
     assert not whole & {"relevance", "tasks", "emergence"}
@@ -397,24 +322,8 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     assert not none & {"figure7", "gates", *of_pruning}
     assert {"figure7", "gates", *of_pruning} - some == {"figure10"}
     of_tasks = made(BERT)
-    assert {
-        "claims",
-        "tasks",
-        "task_pruning",
-        "ablation",
-        "moments",
-        "task_speed",
-        "training_curves",
-    } <= of_tasks
-    assert not of_tasks & {
-        "figure1",
-        "front",
-        "data_card",
-        "figures",
-        "heads",
-        "relations",
-        "systematic",
-    }
+    assert {"claims", "tasks", "task_pruning", "ablation", "moments", "task_speed"} <= of_tasks
+    assert not of_tasks & {"figure1", "front", "data_card", "heads", "relations", "systematic"}
 
 
 def test_the_environment_waits_for_everything_else_and_the_page_of_results_for_it(
@@ -436,26 +345,23 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
         assert logged == [name == "baseline"] * 2  # the others are not trained
     assert "results/e/a/systematic/checkpoint/update40/seed3.parquet" in files["ablation"]
     assert not any("/b/" in path for path in files["ablation"])  # which is not pruned
-    rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})
-    several = experiment.model_copy(update={"heads": rules})
+    several = changed(experiment, heads={"relevance_rules": ["z_plus", "epsilon"]})
     by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.json" for corpus in ("a", "b")}
     assert by_rule <= set(figures.table_files(several, table="heads")) - set(files["heads"])
     assert figures.table_settings(several, table="heads")["by_rule"] == ["a", "b"]
 
 
 def test_the_tables_know_what_is_the_same_in_a_corpus(experiment: Experiment) -> None:
-    values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(
-        include={"classification"}
-    )
+    values = experiment.model_dump(include={"experiment", "corpora"})
+    values |= BERT.model_dump(include={"classification"})
     values |= {"pruning": {"all": [0.01]}, "ablation": {"single": True}}
     both, facts = load(values), {}
     for table in figures.TABLES:
         settings = json.loads(json.dumps(figures.table_settings(both, table=table)))
         facts[table] = Settings.model_validate(settings).corpora
         assert facts[table].keys() == {"a", "b", *both.tasks} and facts[table]["a"]["title"] == "A"
-    assert facts["models"]["a"]["source"] == "embedded" and isinstance(
-        facts["models"]["a"]["beam"], int
-    )
+    assert facts["models"]["a"]["source"] == "embedded"
+    assert isinstance(facts["models"]["a"]["beam"], int)
     seconds = {name: same["second"] for name, same in facts["ablation"].items()}
     assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(
         both.tasks, "mismatched test set"

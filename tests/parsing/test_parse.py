@@ -16,8 +16,8 @@ from parallel_text import read_pairs
 
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.split import divide, read_index
-from specialized_heads.experiment.configuration import Corpus, load
-from specialized_heads.experiment.file import read
+from specialized_heads.experiment.configuration import Corpus
+from specialized_heads.experiment.file import load, read
 from specialized_heads.parsing import parse
 from specialized_heads.parsing.parse import conllu_parses, embedded_parses, place, read_trees
 from specialized_heads.parsing.words import Word, read_parses

@@ -259,7 +259,7 @@ def test_parts_of_configurations(project: Workflow) -> None:
         else:
             assert numbers["sentences_parsed"] == 300 and numbers["engine"] == "conllu", target
     # The configuration that a run writes has all keys.
-    written = config.load(values).model_dump(mode="json")
+    written = file.load(values).model_dump(mode="json")
     run = project.configured(written).run("--dry-run", "--quiet")
     assert run.status == 0, run.printed[-5000:]
 
@@ -298,9 +298,7 @@ def test_whole_configurations(project: Workflow, path: str) -> None:
     assert [number == len(ENGLISH[TRAIN]) for number in read.values()] == [
         not own for own in embedded
     ], read
-    run = project.configured(config.load(values).model_dump(mode="json")).run(
-        "--dry-run", "--quiet"
-    )
+    run = project.configured(file.load(values).model_dump(mode="json")).run("--dry-run", "--quiet")
     assert run.status == 0, run.printed[-5000:]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specialized_heads.experiment.configuration import load as load_experiment
+from specialized_heads.experiment.file import load as load_experiment
 from specialized_heads.experiment.file import read
 from specialized_heads.report import gather
 from specialized_heads.report.data import Tables, in_order_of_importance, load

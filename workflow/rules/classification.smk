@@ -9,7 +9,7 @@ PRETRAINED, LEARNED = ("imported", "imported") if IMPORTS_BERT else ("pretrained
 
 use rule stage as bert_vocabulary with:
     input:
-        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=(*MATCHED, *MISMATCHED)),
+        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=inputs.MATCHED + inputs.MISMATCHED),
     output:
         vocabulary="results/{experiment}/bert/learned/vocabulary.json",
         train="results/{experiment}/bert/tokens/train.safetensors",
@@ -43,7 +43,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(given.imported_files, root=PROJECT),
+        planned(inputs.imported_files, root=PROJECT),
     output:
         multiext("results/{experiment}/bert/imported/model", ".safetensors", ".json"),
         vocabulary="results/{experiment}/bert/imported/vocabulary.json",
@@ -52,14 +52,14 @@ use rule stage as import_bert with:
     benchmark:
         "results/{experiment}/benchmarks/import_bert.tsv"
     params:
-        **stage("exchange.bert", stages.import_bert, root=PROJECT),
+        **stage("exchange.huggingface import_bert", stages.import_bert, root=PROJECT),
 
 
 use rule stage as task_examples with:
     input:
         planned(inputs.task_archive, cards=True),
-        matched=planned(inputs.task_texts, resources=RESOURCES, domain=MATCHED),
-        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain=MISMATCHED),
+        matched=planned(inputs.task_texts, resources=RESOURCES, domain=inputs.MATCHED),
+        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain=inputs.MISMATCHED),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",

@@ -17,9 +17,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
-from specialized_heads.experiment.classification import MATCHED, MISMATCHED
-from specialized_heads.experiment.configuration import load
-from specialized_heads.experiment import figures, given, inputs, names, stages
+from specialized_heads.experiment import figures, inputs, names, stages
+from specialized_heads.experiment.file import load
 from specialized_heads.experiment.stages import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
 
@@ -37,7 +36,7 @@ RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 try:
     experiment = load(VALUES, origin=" ".join(CONFIGURED), places=PLACES)
-    given.check_given(experiment, root=Path(ROOT))
+    inputs.check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
     REQUIRED = inputs.required(experiment, resources=RESOURCES, root=PROJECT)
     for file, key in REQUIRED.items():

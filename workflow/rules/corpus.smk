@@ -81,8 +81,8 @@ use rule stage as bpe with:
 # The vocabularies of a baseline that was trained before.
 rule given_bpe:
     input:
-        source_model=planned(given.given_file, name="bpe.source.model", root=PROJECT),
-        target_model=planned(given.given_file, name="bpe.target.model", root=PROJECT),
+        source_model=planned(inputs.given_file, name="source.model", root=PROJECT),
+        target_model=planned(inputs.given_file, name="target.model", root=PROJECT),
     output:
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
@@ -107,7 +107,7 @@ use rule stage as tokens with:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(given.imported_file, name="tokens.json", root=PROJECT),
+        special=planned(inputs.given_file, name="tokens.json", only="imported", root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:

@@ -75,8 +75,8 @@ use rule computing as view_heads with:
 
 use rule stage as viewer_index with:
     input:
-        planned(inputs.viewed_files, pattern=inputs.PAGE),
-        heads=planned(inputs.viewed_files, pattern=inputs.HEADS),
+        planned(names.viewed_files, pattern=names.PAGE),
+        heads=planned(names.viewed_files, pattern=names.HEADS),
     output:
         "results/{experiment}/viewer/index.html",
     log:

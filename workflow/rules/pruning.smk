@@ -90,7 +90,7 @@ use rule training as train_regularised with:
 
 use rule training as continue_control with:
     input:
-        model=planned(inputs.first_part),
+        model=planned(names.first_part),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
@@ -188,7 +188,7 @@ use rule computing as cut with:
         rules.train_baseline.output[1],
         model=rules.train_baseline.output[0],
         dev=rules.train_baseline.input.dev,
-        table=planned(inputs.ranking),
+        table=planned(names.ranking),
         like=rules.prune.output[1],
     output:
         multiext(

@@ -35,17 +35,17 @@ use rule stage as fetch_model with:
         downloads=1,
     params:
         module=["exchange.import_model", "fetch"],
-        settings=as_json(given.fetch_settings, root=PROJECT),
+        settings=as_json(inputs.fetch_settings, root=PROJECT),
 
 
 # A model of another project, or one that was exported.
 use rule stage as import_model with:
     input:
-        planned(given.imported_files, root=PROJECT),
+        planned(inputs.imported_files, root=PROJECT),
     output:
         multiext("results/{experiment}/{corpus}/imported/model", ".safetensors", ".json"),
-        source_model="results/{experiment}/{corpus}/imported/bpe.source.model",
-        target_model="results/{experiment}/{corpus}/imported/bpe.target.model",
+        source_model="results/{experiment}/{corpus}/imported/source.model",
+        target_model="results/{experiment}/{corpus}/imported/target.model",
         special="results/{experiment}/{corpus}/imported/tokens.json",
     log:
         "results/{experiment}/{corpus}/logs/import_model.log",
@@ -59,8 +59,9 @@ use rule stage as import_model with:
 # imported one.
 use rule stage as given_baseline with:
     input:
-        planned(given.imported_file, name="model.safetensors", root=PROJECT),
-        given=planned(given.given_file, name="baseline.json", root=PROJECT),
+        planned(inputs.given_file, name="model.json", root=PROJECT),
+        weights=planned(inputs.given_file, name="model.safetensors", root=PROJECT),
+        facts=planned(inputs.given_file, name="baseline.json", only="given", root=PROJECT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
@@ -79,7 +80,7 @@ use rule stage as given_baseline with:
     wildcard_constraints:
         corpus=GIVEN,
     params:
-        **stage("exchange.given"),
+        **stage("exchange.folder given"),
 
 
 ruleorder: given_baseline > train_baseline

@@ -34,7 +34,7 @@ from specialized_heads import stage
 from specialized_heads.classification.wordpiece import read_vocabulary, write_inputs
 from specialized_heads.corpus.normalise import fingerprint, sentence_key, single_spaces
 from specialized_heads.corpus.readers.archives import lines, member
-from specialized_heads.experiment.classification import LABELS, Glue, Made, TaskSource
+from specialized_heads.experiment.sources import LABELS, Glue, Made, TaskSource
 from specialized_heads.tables import read_columns, read_table, write_table
 
 SETS = ("train", "dev", "test")

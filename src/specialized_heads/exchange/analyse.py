@@ -24,14 +24,21 @@ from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.readers.local import plain_lines
 from specialized_heads.corpus.tokens import encode, encode_ids, load_bpe
-from specialized_heads.exchange.export import DESCRIPTION, LONGEST, read_card
+from specialized_heads.exchange.export import LONGEST
+from specialized_heads.exchange.folder import (
+    DESCRIPTION,
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    make_folder,
+    read_card,
+)
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.experiment.sections import Decoding, Heads
 from specialized_heads.experiment.stages import FUNCTION_KEYS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.parse import read_trees
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.tables import read_table, write_table
@@ -39,15 +46,8 @@ from specialized_heads.tables import read_table, write_table
 VIEWED = 20  # sentences in the viewer
 FEW = 100  # with fewer sentences, labels of heads are uncertain
 WORD = re.compile(r"\S+")
-SHOWN = (
-    "layer",
-    "head",
-    "confidence",
-    "relevance",
-    "positional_offset",
-    "positional_share",
-    "rarest",
-)
+SHOWN = ["layer", "head", "confidence", "relevance", "positional_offset", "positional_share"]
+SHOWN += ["rarest", "labels"]
 
 
 def analyse(
@@ -83,118 +83,89 @@ def analyse(
         raise stage.UserError(
             f"{folder}: there is no such folder; name that of an exported or imported model"
         )
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise stage.UserError(
-            f"{output}: cannot be made ({error.strerror}); name another folder"
-        ) from None
+    make_folder(output)
     if output.samefile(folder):
         raise stage.UserError(
             f"{output}: holds the model, which the analysis would overwrite; name another folder"
         )
-    sources = _sentences(
-        text, (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text)
-    )
-    targets = _sentences(translations, plain_lines(translations)) if translations else None
-    if targets is not None and len(targets) != len(sources):
-        raise stage.UserError(
-            f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per "
-            f"sentence"
-        )
-    names = ("model.safetensors", "source.model", "target.model", "tokens.json")
-    weights, source_model, target_model, special = (output / name for name in names)
+    given = (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text)
+    sources = _sentences(text, given)
+    targets = _sentences(translations, plain_lines(translations)) if translations else []
+    if translations and len(targets) != len(sources):
+        said = f"{len(targets)} lines for {len(sources)} of {text}; give one per sentence"
+        raise stage.UserError(f"{translations}: {said}")
+
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
-    save(model, weights, training={"imported": folder.name})
-    source_model.write_bytes(tokenisers.source)
-    target_model.write_bytes(tokenisers.target)
+    mode, special = tokenisers.preprocess, output / "tokens.json"
+    save(model, output / WEIGHTS, training={"imported": folder.name})
+    (output / SOURCE).write_bytes(tokenisers.source)
+    (output / TARGET).write_bytes(tokenisers.target)
     stage.write_json(special, asdict(tokenisers.tokens))
-    mode = tokenisers.preprocess
-    long = _too_long(text, sources, source_model, language=languages[0], mode=mode)
-    if targets is not None:
-        long |= _too_long(translations, targets, target_model, language=languages[1], mode=mode)
+    long = _too_long(text, sources, output / SOURCE, language=languages[0], mode=mode)
+    if translations:
+        long |= _too_long(translations, targets, output / TARGET, language=languages[1], mode=mode)
     if long:
         said = "%s: skips %d of %d lines, which have more than %d subwords; the first is line %d"
         stage.log.warning(said, text, len(long), len(sources), LONGEST, min(long))
-    kept = [place for place in range(len(sources)) if place + 1 not in long]
-    if not kept:
+    sources, targets = (
+        [line for number, line in enumerate(lines, start=1) if number not in long]
+        for lines in (sources, targets)
+    )
+    if not sources:
         raise stage.UserError(
             f"{text}: every line has more than {LONGEST} subwords; give one sentence per line"
         )
-    sources, targets = (
-        [lines[place] for place in kept] if lines else None for lines in (sources, targets)
-    )
-    if targets is None:
-        read = apply(sources, language=languages[0], mode=mode)
-        targets = undo(
-            _translate(model, read, source_model, target_model), language=languages[1], mode=mode
-        )
     if len(sources) < FEW:
-        said = (
-            "%s: the labels of heads are uncertain, because they come from %d sentences; give "
-            "at least %d"
-        )
-        stage.log.warning(said, text, len(sources), FEW)
+        said = "%s: the labels of heads are uncertain, because they come from %d sentences; give "
+        stage.log.warning(f"{said}at least %d", text, len(sources), FEW)
+    if not translations:
+        prepared = apply(sources, language=languages[0], mode=mode)
+        ids, lengths = encode(prepared, load_bpe(output / SOURCE), tokenisers.tokens)
+        rows = [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])]
+        found = translate_all(model, rows, show=True, **Decoding().model_dump())
+        bpe = load_bpe(output / TARGET)
+        targets = undo([bpe.decode(row) for row in found], language=languages[1], mode=mode)
+
     pairs, tokens, parses = (
         output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet")
     )
-    write_table(
-        pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)})
-    )
-    text_settings = {
-        "preprocess": mode,
-        "source_language": languages[0],
-        "target_language": languages[1],
-    }
-    models = {"source_model": source_model, "target_model": target_model}
-    _run("corpus.tokens", text_settings, **models, text=pairs, special=special, output=tokens)
+    columns = {"source": sources, "target": targets, "document": [""] * len(sources)}
+    write_table(pairs, pa.table(columns))
+    settings = {"preprocess": mode} | dict(zip(("source_language", "target_language"), languages))
+    models = {"source_model": output / SOURCE, "target_model": output / TARGET}
+    _run("corpus.tokens", settings, **models, text=pairs, special=special, output=tokens)
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
-        settings = {
-            "engine": parser,
-            "language": languages[0],
-            "path": str(trees) if trees else None,
-        }
-        given = {"resource": trees} if trees else {}
-        _run(
-            "parsing.parse",
-            settings,
-            **given,
-            text=pairs,
-            output=parses,
-            report=output / "parses.json",
-        )
-    relevance, table, page = (
-        output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html")
-    )
-    default = Heads()
-    measured = {"rules": default.relevance_rules[:1], "predictions": default.relevance_predictions}
-    measured |= {"seed": 1, "device": device}
-    outputs = {"output": relevance, "report": output / "relevance.json"}
-    _run("heads.relevance", measured, model=weights, dev=tokens, **outputs)
-    job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
-    inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
-    more = {"bpe": source_model, "train": tokens, "relevance": relevance}
-    outputs = {
+        settings = {"engine": parser, "language": languages[0]}
+        settings |= {"path": str(trees) if trees else None}
+        files = {"resource": trees} if trees else {}
+        files |= {"text": pairs, "output": parses, "report": output / "parses.json"}
+        _run("parsing.parse", settings, **files)
+    default, relevance = Heads(), output / "relevance.parquet"
+    settings = {"rules": default.relevance_rules[:1], "seed": 1, "device": device}
+    settings |= {"predictions": default.relevance_predictions}
+    files = {"model": output / WEIGHTS, "dev": tokens}
+    files |= {"output": relevance, "report": output / "relevance.json"}
+    _run("heads.relevance", settings, **files)
+    table, job = output / "heads.parquet", {"preprocess": mode, "language": languages[0]}
+    job |= {"seed": 1, "device": device}
+    inputs = {"model": output / WEIGHTS, "text": pairs, "analysis": tokens, "parses": parses}
+    files = {"bpe": output / SOURCE, "train": tokens, "relevance": relevance}
+    files |= {
         "output": table,
         "examples": output / "examples.json",
         "report": output / "heads.json",
     }
-    _run(
-        "heads.analyse",
-        job | {"heads": default.model_dump(include=FUNCTION_KEYS)},
-        **inputs,
-        **more,
-        **outputs,
-    )
+    functions = {"heads": default.model_dump(include=FUNCTION_KEYS)}
+    _run("heads.analyse", job | functions, **inputs, **files)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
-    bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
     name = read_card(folder).model if exported else "imported model"
     title = f"{folder.resolve().name}, {len(sources)} sentences"
-    viewed = job | {"sentences": VIEWED, "title": title, "model": name, "alone": True}
-    _run("viewer", viewed, **bpe, **inputs, heads=table, output=page)
+    viewed = {"sentences": VIEWED, "title": title, "model": name, "alone": True}
+    files = {"source_bpe": output / SOURCE, "target_bpe": output / TARGET, "heads": table}
+    _run("viewer", job | viewed, **inputs, **files, output=output / "viewer.html")
     return table
 
 
@@ -206,16 +177,15 @@ def summary(table: Path) -> str:
     )
     most = max(10, (encoder["labels"] != "").sum())
     shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(most)
-    return shown[[*SHOWN, "labels"]].to_string(index=False, float_format="{:.2f}".format)
+    return shown[SHOWN].to_string(index=False, float_format="{:.2f}".format)
 
 
 def _sentences(path: Path, texts: Iterable[str]) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
     sentences = [normalise(text)[0] for text in texts]
     if "" in sentences:
-        raise stage.UserError(
-            f"{path}: sentence {sentences.index('') + 1} is empty; remove it, and its translation"
-        )
+        said = f"sentence {sentences.index('') + 1} is empty; remove it, and its translation"
+        raise stage.UserError(f"{path}: {said}")
     if not sentences:
         raise stage.UserError(f"{path}: has no sentences")
     return sentences
@@ -226,30 +196,15 @@ def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode:
     `UserError`."""
     rows = encode_ids(apply(lines, language=language, mode=mode), load_bpe(model))
     if [] in rows:
-        raise stage.UserError(
-            f"{path}: line {rows.index([]) + 1} is empty for the model; remove it, and its "
-            f"translation"
-        )
+        said = f"line {rows.index([]) + 1} is empty for the model; remove it, and its translation"
+        raise stage.UserError(f"{path}: {said}")
     return {number for number, row in enumerate(rows, start=1) if len(row) > LONGEST}
-
-
-def _translate(
-    model: Transformer, sources: list[str], source_model: Path, target_model: Path
-) -> list[str]:
-    ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
-    rows = [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])]
-    bpe = load_bpe(target_model)
-    return [
-        bpe.decode(row) for row in translate_all(model, rows, show=True, **Decoding().model_dump())
-    ]
 
 
 def _words(line: str) -> list[Word]:
     """The words of a sentence as a flat tree under the first."""
     return [
-        Word(
-            match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X"
-        )
+        Word(match[0], *match.span(), int(number > 0), "dep" if number else "root", "X")
         for number, match in enumerate(WORD.finditer(line))
     ]
 
@@ -259,20 +214,12 @@ def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
 
     On a terminal the stage itself shows its progress and its error.
     """
-    options = [
-        part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))
-    ]
     print(f"{module} ...", file=sys.stderr, flush=True)
-    command = [
-        sys.executable,
-        "-m",
-        f"specialized_heads.{module}",
-        *options,
-        "--settings",
-        json.dumps(settings),
-    ]
-    shown = sys.stderr.isatty()
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", f"specialized_heads.{module}"]
+    for name, path in files.items():
+        command += [f"--{name.replace('_', '-')}", str(path)]
+    command += ["--settings", json.dumps(settings)]
+    shown, environment = sys.stderr.isatty(), os.environ | {"OMP_NUM_THREADS": "1"}
     stderr = None if shown else subprocess.PIPE
     done = subprocess.run(command, stderr=stderr, env=environment, text=True, check=False)
     if done.returncode and shown:

@@ -4,7 +4,7 @@ README.
 A pruned model has a smaller weight file. The description records the languages, the preprocessing
 and the beam search. Loading a folder executes none of its content and checks everything against the
 description before allocating memory, so a folder from an unknown source can be wrong but not
-harmful. Given baselines (`exchange.given`) load in the same way.
+harmful. Given baselines load in the same way.
 
     from specialized_heads.exchange.export import load_exported
     translator = load_exported("path/to/folder")
@@ -15,34 +15,32 @@ import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import pydantic
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
 from specialized_heads.corpus.normalise import normalise
-from specialized_heads.corpus.preprocess import Mode, apply, undo
+from specialized_heads.corpus.preprocess import apply, undo
 from specialized_heads.corpus.tokens import BOS, EOS, OURS, PAD, UNKNOWN, encode_ids
-from specialized_heads.exchange import given
-from specialized_heads.experiment.given import DESCRIPTION as GIVEN
-from specialized_heads.experiment.given import read_given
+from specialized_heads.exchange.folder import (
+    EXPORTED,
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    Card,
+    Scores,
+    Settings,
+    check_files,
+    write_card,
+)
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import architecture_from, load_on, shapes
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate_all
-from specialized_heads.model.devices import choose_device
 from specialized_heads.model.transformer import Transformer
 
-FORMAT = 1
-FORMER = {"entities": True, "length_penalty": 1.0}  # keys of earlier descriptions
-WEIGHTS, DESCRIPTION, SOURCE, TARGET = (
-    "model.safetensors",
-    "model.json",
-    "source.model",
-    "target.model",
-)
 LONGEST = 256  # subwords of a sentence; position encodings have seen few beyond
 WORD_START = "\u2581"  # first character of a subword that starts a word
 
@@ -67,44 +65,6 @@ translator("A sentence.")
 and its scores; `model.json` has the details. The weights are in `model.safetensors`, the
 vocabularies in `source.model` and `target.model` (SentencePiece).
 """
-
-
-class Settings(stage.Section):
-    """The part of the description that does not come from the model's own files."""
-
-    experiment: str
-    corpus: str
-    model: str
-    seed: int
-    source_language: str
-    target_language: str
-    preprocess: Mode
-    decoding: Decoding
-
-
-class Scores(stage.Section):
-    """Scores on the test set; see `evaluation.score`."""
-
-    bleu: float
-    bleu_low: float
-    bleu_high: float
-    chrf: float
-    p_value: float | None  # None: the baseline itself
-    sentences: int
-    signature: str
-
-
-class Card(Settings):
-    """The description of an exported model."""
-
-    format: Literal[1]
-    version: str  # of the package that exported it
-    architecture: Architecture
-    parameters: int
-    bytes: int  # of the weight file
-    scores: Scores | None  # None: a given baseline
-    data_hash: str  # of the training and development data
-    sha256: dict[str, str]  # of the other files
 
 
 @dataclass(frozen=True)
@@ -184,105 +144,14 @@ def load_exported(
     `device`: auto, cpu or cuda. `beam`: hypotheses per sentence; None: as in the experiment.
     """
     folder = Path(folder)
-    if _is_given(folder):
-        card, vocabularies = read_card(folder), given.VOCABULARIES
-        model = given.load_given(folder)[1].to(choose_device(device))
-    else:
-        card, vocabularies = check_files(folder), (SOURCE, TARGET)
-        model = load_on(folder / WEIGHTS, device)
+    card, model = check_files(folder), load_on(folder / WEIGHTS, device)
     return Translator(
         card=card,
         model=model,
-        source=_vocabulary(folder / vocabularies[0], card.architecture, "source"),
-        target=_vocabulary(folder / vocabularies[1], card.architecture, "target"),
+        source=_vocabulary(folder / SOURCE, card.architecture, "source"),
+        target=_vocabulary(folder / TARGET, card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
     )
-
-
-def check_files(folder: Path) -> Card:
-    """The description of an exported model; a `UserError` if a file is missing or not the one that
-    it describes."""
-    card = read_card(folder)
-    for name in (WEIGHTS, SOURCE, TARGET):
-        path = folder / name
-        if not path.is_file():
-            raise stage.UserError(f"{path}: no such file; copy or export the model again")
-        if stage.file_hash(path) != card.sha256.get(name):
-            raise stage.UserError(
-                f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again"
-            )
-    return card
-
-
-def read_card(folder: Path) -> Card:
-    """Read and validate the description of an exported model or a given baseline; anything else is
-    a `UserError`."""
-    path = folder / DESCRIPTION
-    if not folder.is_dir():
-        raise stage.UserError(f"{folder}: no such folder")
-    if _is_given(folder):
-        return _given_card(folder)
-    if not path.exists():
-        said = (
-            "no such file; name the folder of a model that the rule `export` made, or of one "
-            "given baseline"
-        )
-        raise stage.UserError(
-            f"{path}: {said} (`specialized-heads analyse` reads published models)"
-        )
-    if path.is_file() and path.stat().st_size > 1_000_000:
-        raise stage.UserError(f"{path}: too large for the description of a model")
-    try:
-        return Card.model_validate(_without_former(stage.read_json(path)))
-    except pydantic.ValidationError as error:
-        problem = (
-            f"not the description of an exported model ({stage.first_line(error)}); the rule "
-            f"`export` makes one"
-        )
-        raise stage.UserError(f"{path}: {problem}") from None
-
-
-def _without_former(values: Any) -> Any:
-    """Leave out the keys in `FORMER` that say what holds now."""
-    if not isinstance(values, dict):
-        return values
-    return {
-        key: _without_former(value)
-        for key, value in values.items()
-        if key not in FORMER or FORMER[key] != value
-    }
-
-
-def _is_given(folder: Path) -> bool:
-    return not (folder / DESCRIPTION).exists() and (folder / GIVEN).is_file()
-
-
-def _given_card(folder: Path) -> Card:
-    """The description of a given baseline, which has no scores."""
-    about = read_given(folder)
-    try:
-        architecture = architecture_from(about.architecture)
-        return Card(
-            format=FORMAT,
-            version=about.version,
-            experiment="",
-            corpus=folder.resolve().parent.name,
-            model="baseline",
-            seed=about.settings["seed"],
-            source_language=about.corpus["source_language"],
-            target_language=about.corpus["target_language"],
-            preprocess=about.settings["vocabulary"]["preprocess"],
-            decoding=Decoding(),
-            architecture=architecture,
-            parameters=sum(shape.numel() for shape in shapes(architecture).values()),
-            bytes=(folder / given.WEIGHTS).stat().st_size,
-            scores=None,
-            data_hash=about.data_hash,
-            sha256=about.sha256,
-        )
-    except (KeyError, TypeError, ValueError, OSError) as error:
-        problem = f"{folder / GIVEN}: not the description of this folder ({stage.one_line(error)})"
-        raise stage.UserError(f"{problem}; restore the folder from the repository") from None
 
 
 def _vocabulary(
@@ -313,29 +182,12 @@ def _vocabulary(
 def main(files: stage.Files, settings: Settings) -> None:
     folder = files.output.parent
     folder.mkdir(parents=True, exist_ok=True)
-    for origin, name in (
-        (files.model, WEIGHTS),
-        (files.source_model, SOURCE),
-        (files.target_model, TARGET),
-    ):
+    for name, origin in zip(EXPORTED, (files.model, files.source_model, files.target_model)):
         with stage.atomic(folder / name) as temporary:
             shutil.copyfile(origin, temporary)
-    description, score = (
-        stage.read_json(files.model.with_suffix(".json")),
-        stage.read_json(files.score),
-    )
-    card = Card(
-        format=FORMAT,
-        version=__version__,
-        **settings.model_dump(),
-        architecture=description["architecture"],
-        parameters=description["parameters"],
-        bytes=(folder / WEIGHTS).stat().st_size,
-        scores=Scores.model_validate({name: score[name] for name in Scores.model_fields}),
-        data_hash=description["training"]["data_hash"],
-        sha256={name: stage.file_hash(folder / name) for name in (WEIGHTS, SOURCE, TARGET)},
-    )
-    stage.write_json(folder / DESCRIPTION, card.model_dump())
+    score, trained = map(stage.read_json, (files.score, files.model.with_suffix(".json")))
+    scores = Scores.model_validate({name: score[name] for name in Scores.model_fields})
+    card = write_card(folder, settings, trained, scores=scores)
     text = README.format(
         name=f"{settings.model} of {settings.corpus}",
         source=settings.source_language,

@@ -1,26 +1,27 @@
-"""Encoder-decoder models of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
+"""Models of Hugging Face transformers as models of this project: M2M100 (NLLB too), MarianMT, and
+BERT with its vocabulary. Stage `import_bert`.
 
-Both are variants of this package's Transformer: M2M100 has pre-norm sub-layers and ReLU, MarianMT
-post-norm ones and mostly swish; both have biases in attention. transformers reads their folders;
-writing one needs no other package.
+M2M100 and MarianMT are variants of this project's Transformer: M2M100 has pre-norm sub-layers and
+ReLU, MarianMT post-norm ones and mostly swish; both have biases in attention. A BERT may have a
+classifier, the masked language model, or neither above its encoder; it is to be fine-tuned.
 """
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from specialized_heads import stage
+from specialized_heads.classification import wordpiece
 from specialized_heads.corpus.tokens import OURS, SpecialTokens
 from specialized_heads.exchange import reading
-from specialized_heads.exchange.reading import CONFIG, WEIGHTS
+from specialized_heads.exchange.reading import CONFIG, TOKENIZER, TOKENIZER_CONFIG, WORDPIECE
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import network, set_weights, write_tensors
+from specialized_heads.model.bert import Bert, BertArchitecture, initialise
+from specialized_heads.model.checkpoint import network, save, set_weights
 from specialized_heads.model.transformer import ACTIVATIONS, Transformer
-from specialized_heads.stage import UserError, write_json
+from specialized_heads.stage import UserError
 
-GENERATION = "generation_config.json"
 NEVER = -100.0  # logit of what is never an output
 
 # From our names to theirs: patterns that are replaced one after the other.
@@ -43,8 +44,6 @@ NAMES = (
     (r"_proj$", "_proj.weight"),
 )
 their_name = partial(reading.translated, patterns=NAMES)
-# Kinds of models.
-KINDS = ("marian", "m2m_100")
 
 
 def shared(config: Any) -> bool:
@@ -59,35 +58,26 @@ def target_vocabulary(config: Any) -> int:
 def read_folder(folder: Path) -> Any:
     """A model of transformers; a `UserError` if its files do not fit or describe one of another
     kind."""
-    config = reading.read_config(folder, KINDS)
-    path = folder / CONFIG
+    config = reading.read_config(folder, ("marian", "m2m_100"))
+    path, kind = folder / CONFIG, config.activation_function
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
-            raise UserError(
-                f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal"
-            )
-    if config.activation_function not in (*ACTIVATIONS, "silu"):
-        raise UserError(
-            f"{path}: activation_function {config.activation_function!r} is not supported"
-        )
-    layers = {
-        f"{side}.layers.": getattr(config, f"{side}_layers") for side in ("encoder", "decoder")
-    }
+            said = f"encoder_{key} is {ours} and decoder_{key} {other}; they must be equal"
+            raise UserError(f"{path}: {said}")
+    if kind not in (*ACTIVATIONS, "silu"):
+        raise UserError(f"{path}: activation_function {kind!r} is not supported")
+    layers = {"encoder.layers.": config.encoder_layers, "decoder.layers.": config.decoder_layers}
     model = reading.read_model(
         folder, config, "AutoModelForSeq2SeqLM", layers=layers, optional="final_logits_bias"
     )
     if config.decoder_start_token_id is None:
         config.decoder_start_token_id = model.generation_config.decoder_start_token_id
     special = [getattr(config, f"{name}_token_id") for name in ("pad", "eos", "decoder_start")]
-    if not all(
-        isinstance(n, int) and 0 <= n < min(config.vocab_size, target_vocabulary(config))
-        for n in special
-    ):
-        raise UserError(
-            f"{path}: special tokens have the ids {special}, beyond the vocabulary; fetch the file "
-            f"again"
-        )
+    known = range(min(config.vocab_size, target_vocabulary(config)))
+    if not all(number in known for number in special):
+        said = f"special tokens have the ids {special}, beyond the vocabulary"
+        raise UserError(f"{path}: {said}; fetch the file again")
     return model
 
 
@@ -135,92 +125,173 @@ def convert_model(theirs: Any, tokens: SpecialTokens = OURS) -> Transformer:
     return model.eval()
 
 
-def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
-    """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
+# BERT.
 
-    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros.
-    `beam` is for `generate`. A `UserError` for models that were not imported: no format of
-    transformers has their positions.
+WORDS, DECODER = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
+BERT_NAMES = (  # as `NAMES`
+    (r"^(word|position)_embedding$", r"bert.embeddings.\1_embeddings.weight"),
+    (r"^segment_embedding$", "bert.embeddings.token_type_embeddings.weight"),
+    (r"^embedding_norm", "bert.embeddings.LayerNorm"),
+    (r"^encoder\.", "bert.encoder.layer."),
+    (r"attention\.(query|key|value)(?=_bias$|$)", r"attention.self.\1"),
+    (r"attention\.output(?=_bias$|$)", "attention.output.dense"),
+    (r"(query|key|value|dense)_bias$", r"\1.bias"),
+    (r"(query|key|value|dense)$", r"\1.weight"),
+    ("attention_norm", "attention.output.LayerNorm"),
+    (r"feed_forward\.expand", "intermediate.dense"),
+    (r"feed_forward\.contract", "output.dense"),
+    ("feed_forward_norm", "output.LayerNorm"),
+    ("^transform_norm", "cls.predictions.transform.LayerNorm"),
+    ("^output_bias$", "cls.predictions.bias"),
+)
+# The layer before the classifier, and that before the output matrix of the masked language model.
+POOLER = (r"^transform\.", "bert.pooler.dense.")
+TRANSFORM = (r"^transform\.", "cls.predictions.transform.dense.")
+# the fields of `Cleaning` in transformers
+CLEANED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+# What tokenizer.json may say of a BERT, beside the type of each part.
+TYPES = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+EXPECTED = {
+    "model": {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
+    "normalizer": {"clean_text": True},
+}
+
+
+class Settings(stage.Section):
+    folder: str
+    longest: int  # subwords of an input
+
+
+def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
+    """The tokens in the order of their ids, and what is done to text first, as transformers reads
+    them.
+
+    A `UserError` if a file is missing or damaged, the tokeniser is no WordPiece of BERT, or no file
+    says whether text is put into lower case although the vocabulary has capitals.
     """
-    a, tokens = model.architecture, model.architecture.tokens
-    if not a.post_norm and a.position_start != tokens.pad + 1:
-        raise UserError(
-            "transformers cannot hold the positions of models trained here; export this one to "
-            "ctranslate2"
+    config, settings = reading.read_config(folder, ("bert",)), {}
+    path = folder / (TOKENIZER if (folder / TOKENIZER).exists() else WORDPIECE)
+    reading.read(path, "text in UTF-8", missing="fetch the tokeniser of this model")
+    if path.name == TOKENIZER:
+        settings = reading.read(path, "the tokeniser of a BERT", _normaliser)
+    if (folder / TOKENIZER_CONFIG).exists():
+        stored = reading.read_object(folder / TOKENIZER_CONFIG)
+        settings |= {key: stored[key] for key in CLEANED if stored.get(key) is not None}
+    tokenizer = reading.read_tokenizer(folder, config=config, **settings)
+    if (kind := type(tokenizer).__name__) not in ("BertTokenizer", "TokenizersBackend"):
+        raise UserError(f"{folder}: its tokeniser is a {kind}; only that of BERT is supported")
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    places = {number: token for token, number in backend["model"]["vocab"].items()}
+    tokens = [places.get(number, "") for number in range(max(places, default=-1) + 1)]
+    while tokens and not tokens[-1]:  # blank lines
+        del tokens[-1]
+    if absent := [token for token in wordpiece.SPECIAL if token not in tokens]:
+        raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
+    if added := [each for each in tokenizer.added_tokens_encoder if each not in wordpiece.SPECIAL]:
+        said = f"its tokeniser adds {added[0]!r} for text, which is not supported"
+        raise UserError(f"{folder}: {said}")
+    ordinary = [token for token in tokens if token not in wordpiece.SPECIAL]
+    capitals = [token for token in ordinary if token != token.lower()]
+    if capitals and "do_lower_case" not in settings:
+        said = "no file says whether text is put into lower case, but the vocabulary has capitals"
+        remedy = f'write {{"do_lower_case": false}} (or true) to {TOKENIZER_CONFIG} beside it'
+        raise UserError(f"{path}: {said} ({capitals[0]!r}); {remedy}")
+    normalizer = backend["normalizer"]
+    return tokens, wordpiece.Cleaning(*(normalizer[name] for name in wordpiece.Cleaning._fields))
+
+
+def _normaliser(path: Path) -> dict[str, bool]:
+    """What tokenizer.json says about case, accents and Chinese; transformers reads it in
+    tokenizer_config.json alone."""
+    stored = reading.read_object(path)
+    normalizer = stored.get("normalizer") or {}
+    parts = normalizer.get("normalizers", [normalizer])
+    of_bert = [part for part in parts if part.get("type") == TYPES["normalizer"]]
+    stored["normalizer"] = (of_bert or [normalizer])[0]
+    for part, kind in TYPES.items():
+        found = stored[part] or {}
+        for key, value in ({"type": kind} | EXPECTED.get(part, {})).items():
+            if found.get(key, None if key == "type" else value) != value:
+                said = f"{part} has {key} {found.get(key)!r}; only {value!r} is supported"
+                raise UserError(f"{path}: {said}")
+    pairs = zip(CLEANED, map(stored["normalizer"].get, wordpiece.Cleaning._fields), strict=True)
+    return {key: value for key, value in pairs if value is not None}
+
+
+def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:
+    """Read a model from a folder as `save_pretrained` writes it or the hub serves it.
+
+    The model is to be fine-tuned: it has a new classifier above the pooler, or without a pooler is
+    the masked language model. A `UserError` if a file is missing or damaged, or the weights do not
+    fit the configuration or are pickled.
+    """
+    config = reading.read_config(folder, ("bert",))
+    positions = getattr(config, "position_embedding_type", "absolute")
+    for refused, said in (
+        (config.is_decoder, "is_decoder is true; classification needs an encoder"),
+        (
+            config.hidden_act not in ("gelu", "relu"),
+            f"hidden_act {config.hidden_act!r} is not supported, only 'gelu' or 'relu'",
+        ),
+        (positions != "absolute", f"position_embedding_type {positions!r} is not supported"),
+        (
+            any(getattr(config, "pruned_heads", None) or {}),
+            "has pruned_heads, which transformers no longer reads; use the whole model",
+        ),
+        (
+            config.vocab_size < vocabulary.size,
+            f"{config.vocab_size} embeddings for {vocabulary.size} tokens; fetch the tokeniser",
+        ),
+    ):
+        if refused:
+            raise UserError(f"{folder / CONFIG}: {said}")
+    pooled = any(name.endswith("pooler.dense.weight") for name in reading.read_headers(folder))
+    auto, missing = ("AutoModel", "(?!)") if pooled else ("AutoModelForMaskedLM", r"^cls\.")
+    layers = {"encoder.layer.": config.num_hidden_layers}
+    theirs = reading.read_model(folder, config, auto, layers=layers, optional=missing)
+    state = theirs.state_dict()
+    if not pooled and state[DECODER].data_ptr() != state[WORDS].data_ptr():
+        said = f"{DECODER} differs from {WORDS}, which is not supported"
+        raise UserError(f"{folder}: {said}; use another model")
+    model = network(
+        BertArchitecture.full(
+            layers=config.num_hidden_layers,
+            heads=config.num_attention_heads,
+            width=config.hidden_size,
+            feed_forward=config.intermediate_size,
+            vocabulary=config.vocab_size,
+            positions=config.max_position_embeddings,
+            segments=config.type_vocab_size,
+            labels=int(pooled),
+            activation=config.hidden_act,
+            norm_epsilon=config.layer_norm_eps,
+            pad=vocabulary.special.pad,
+            separator=vocabulary.special.eos,
+            mask=vocabulary.mask,
         )
-    heads = a.width // a.head_width
-    special = {
-        "pad_token_id": tokens.pad,
-        "eos_token_id": tokens.eos,
-        "decoder_start_token_id": tokens.start,
-    }
-    config = special | {
-        "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
-        "model_type": "marian" if a.post_norm else "m2m_100",
-        "d_model": a.width,
-        "vocab_size": a.source_vocabulary,
-        "activation_function": a.activation,
-        "scale_embedding": a.scale_embeddings,
-        "tie_word_embeddings": a.tied == "all" or (a.post_norm and a.tied == "output"),
-        "bos_token_id": None if a.post_norm else tokens.start,
-        "is_encoder_decoder": True,
-        "torch_dtype": "float32",
-    }
-    for stack in ("encoder", "decoder"):
-        config |= {
-            f"{stack}_layers": len(getattr(a, stack)),
-            f"{stack}_attention_heads": heads,
-            f"{stack}_ffn_dim": a.feed_forward,
-            f"{stack}_layerdrop": 0.0,
-        }
-    generation = special | {
-        "num_beams": beam,
-        "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
-        "length_penalty": 1.0,
-        "max_length": 512,
-    }
-    if a.post_norm:
-        config |= {
-            "decoder_vocab_size": a.target_vocabulary,
-            "share_encoder_decoder_embeddings": a.tied == "all",
-        }
-        config["forced_eos_token_id"] = tokens.eos
-        generation["bad_words_ids"] = [[tokens.pad]]
-    if tokens.target_tags:
-        generation["forced_bos_token_id"] = tokens.target_tags[0]
-    write_json(folder / CONFIG, config)
-    write_json(folder / GENERATION, generation)
-    write_tensors(folder / WEIGHTS, _their_tensors(model, heads), format="pt")
+    )
+    initialise(model, seed=0)
+    tensors, patterns = {}, (*BERT_NAMES, POOLER if pooled else TRANSFORM)
+    for name, _ in model.named_parameters():
+        other = reading.translated(name, patterns=patterns)
+        other = other.removeprefix("bert.") if pooled else other
+        if not name.startswith("classifier") and other not in theirs.drawn:
+            tensors[name] = state[other]
+    set_weights(model, tensors)
+    return model.eval()
 
 
-def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
-    """The weights by their names, every layer with `heads` heads in the order of their original
-    numbers."""
+@stage.command("output", "vocabulary", settings=Settings)
+def import_bert(files: stage.Files, settings: Settings) -> None:
+    folder = Path(settings.folder)
+    wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
+    model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary))
     a = model.architecture
-    tensors: dict[str, Tensor] = {}
-    for name, parameter in model.named_parameters():
-        if "attention." not in name and "cross." not in name:
-            tensors[their_name(name)] = parameter.detach()
-    for attention in model.attentions():
-        prefix = f"{'encoder' if attention.kind == 'encoder' else 'decoder'}.{attention.layer}."
-        prefix += "cross." if attention.kind == "cross" else "attention."
-        rows = [head * a.head_width + i for head in attention.heads for i in range(a.head_width)]
-        for matrix in ("query", "key", "value", "output"):
-            dense = torch.zeros(a.width, heads * a.head_width)
-            weight = getattr(attention, matrix).detach()
-            dense[:, rows] = weight if matrix == "output" else weight.T
-            tensors[their_name(prefix + matrix)] = (
-                dense if matrix == "output" else dense.T.contiguous()
-            )
-            bias, full = getattr(attention, f"{matrix}_bias"), torch.zeros(a.width)
-            if bias is not None:
-                full[slice(None) if matrix == "output" else rows] = bias.detach()
-            tensors[their_name(f"{prefix}{matrix}_bias")] = full
-    if a.tied == "all":
-        tensors["model.shared.weight"] = tensors.pop(their_name("source_embedding"))
-    elif a.tied == "output" and not a.post_norm:  # M2M100 cannot tie only these two
-        tensors[their_name("output_embedding")] = tensors[their_name("target_embedding")].clone()
-    if a.post_norm:
-        bias = tensors.get(their_name("output_bias"), torch.zeros(a.target_vocabulary))
-        tensors[their_name("output_bias")] = bias[None]
-    return tensors
+    if settings.longest > a.positions:
+        said = f"{settings.longest} subwords, but {folder} has {a.positions} positions; set fewer"
+        raise stage.UserError(f"classification.max_length: {said}")
+    save(model, files.output, training={"imported": folder.name})
+    stage.log.info("%s: %d layers, %d heads", folder, len(a.encoder), sum(map(len, a.encoder)))
+
+
+stage.no_stage(__name__)

@@ -1,8 +1,8 @@
 """Stages: read a model of another project, or one exported by this one, with its tokenisers; before
 that, `fetch` it from a hub.
 
-Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that
-`export` writes, and given baselines.
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), exported
+models, and given baselines.
 """
 
 import os
@@ -11,11 +11,9 @@ from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.exchange import huggingface, reading
-from specialized_heads.exchange.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
-from specialized_heads.exchange.given import VOCABULARIES, load_given
+from specialized_heads.exchange.folder import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
-from specialized_heads.experiment.given import DESCRIPTION as GIVEN
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 
@@ -35,52 +33,36 @@ def fetch(files: stage.Files, settings: Fetched) -> None:
     `convert` to read. The card says which commit was fetched, the licence, and the hash of each
     file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access to private models.
     """
+    folder, server = files.output.parent, os.environ.get("HF_ENDPOINT")
+    absent = f"{settings.model}: there is no such folder"
     try:
         with stage.optional("models"):
             from huggingface_hub import HfApi, snapshot_download
     except stage.UserError as error:
-        raise stage.UserError(
-            f"{settings.model}: there is no such folder; to fetch it from the hub: {error}"
-        ) from None
-    folder: Path = files.output.parent
-    server = os.environ.get("HF_ENDPOINT")
+        raise stage.UserError(f"{absent}; to fetch it from the hub: {error}") from None
     try:
         info = HfApi(endpoint=server).model_info(settings.model, revision=settings.revision)
         names = [file.rfilename for file in info.siblings or ()]
         weights = {reading.WEIGHTS, reading.INDEX} & set(names)
         pickles = {reading.PICKLE, reading.PICKLE_INDEX} & set(names)
         if not weights and not pickles:
-            raise stage.UserError(
-                f"{settings.model}: has weights neither as safetensors nor as pickles of PyTorch"
-            )
+            said = "has weights neither as safetensors nor as pickles of PyTorch"
+            raise stage.UserError(f"{settings.model}: {said}")
         if not weights:  # what was converted from pickles, perhaps of another commit
             for path in folder.glob("model*.safetensors*"):
                 path.unlink()
-        patterns = [
-            *WANTED,
-            *(weights or pickles),
-            "model-*.safetensors" if weights else "pytorch_model-*.bin",
-        ]
+        parts = "model-*.safetensors" if weights else "pytorch_model-*.bin"
+        wanted = [*WANTED, *(weights or pickles), parts]
         stage.log.info("fetching %s at %s", settings.model, info.sha)
-        snapshot_download(
-            settings.model,
-            revision=info.sha,
-            local_dir=folder,
-            allow_patterns=patterns,
-            endpoint=server,
-        )
+        options = {"local_dir": folder, "allow_patterns": wanted, "endpoint": server}
+        snapshot_download(settings.model, revision=info.sha, **options)
     except stage.UserError:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
-        said = (
-            f"there is no such folder, and it cannot be fetched from {server or 'the hub'} "
-            f"({reason})"
-        )
-        remedy = (
-            "run again to resume, or fetch it elsewhere and name its folder in the configuration"
-        )
-        raise stage.UserError(f"{settings.model}: {said}; {remedy}") from None
+        said = f"and it cannot be fetched from {server or 'the hub'} ({reason})"
+        remedy = "run again to resume, or fetch it elsewhere and configure its folder"
+        raise stage.UserError(f"{absent}, {said}; {remedy}") from None
     fetched = [path for path in sorted(folder.iterdir()) if path.is_file() and path != files.output]
     card = {
         "name": settings.model,
@@ -109,25 +91,15 @@ def read_model(
         )
         return huggingface.convert_model(theirs, tokenisers.tokens), tokenisers
     if source_tag or target_tag:
-        raise stage.UserError(
-            f"{folder}: only a model in the format of transformers has language tags; leave them "
-            f"out"
-        )
+        said = "only a model in the format of transformers has language tags; leave them out"
+        raise stage.UserError(f"{folder}: {said}")
     if (folder / DESCRIPTION).is_file():
         card = check_files(folder)
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
         return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
-    if (folder / GIVEN).is_file():
-        given, model = load_given(folder)
-        source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(
-            source, target, model.architecture.tokens, given.settings["vocabulary"]["preprocess"]
-        )
-    said = (
-        f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that "
-        f"this project exported"
-    )
+    said = f"{CONFIG} with weights and tokeniser as transformers saves them"
+    said += ", or be a folder that this project exported"
     raise stage.UserError(f"{folder}: no model; it must hold {said}")
 
 
@@ -138,12 +110,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         folder, source_tag=settings.source_tag, target_tag=settings.target_tag
     )
     if tokenisers.preprocess != "none":
-        raise stage.UserError(
-            f"{folder}: the model reads lower-case Moses tokens, but experiments give imported "
-            f"models raw text; analyse it with "
-            "`specialized-heads analyse`, or train it in the experiment (vocabulary.preprocess: "
-            "paper)"
-        )
+        said = "reads lower-case Moses tokens, but experiments give imported models raw text"
+        remedy = "analyse it with `specialized-heads analyse`, or train it in the experiment"
+        raise stage.UserError(f"{folder}: {said}; {remedy} (vocabulary.preprocess: paper)")
     stage.write_file(files.source_model, tokenisers.source)
     stage.write_file(files.target_model, tokenisers.target)
     stage.write_json(files.special, asdict(tokenisers.tokens))

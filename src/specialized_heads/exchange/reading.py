@@ -8,16 +8,18 @@ them: each can be parsed, and the tensors have the shapes that the configuration
 """
 
 import json
+import os
 import re
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads.stage import UserError, one_line, optional
@@ -28,17 +30,13 @@ PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 # M2M100 and NLLB have one for both sides
 MARIAN, SHARED = ("source.spm", "target.spm"), "sentencepiece.bpe.model"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+WORDPIECE = "vocab.txt"  # of BERT
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-JSON = (
-    CONFIG,
-    "generation_config.json",
-    VOCABULARY,
-    TARGET_VOCABULARY,
-    TOKENIZER,
-    TOKENIZER_CONFIG,
-)
-JSON += ("special_tokens_map.json", "added_tokens.json")
+JSON = (CONFIG, VOCABULARY, TARGET_VOCABULARY, TOKENIZER, TOKENIZER_CONFIG)
+JSON += ("generation_config.json", "special_tokens_map.json", "added_tokens.json")
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
 POINTER = b"version https://git-lfs"
+FLOATING = "use a model with weights in floating point"
 FLOATS = ("F64", "F32", "F16", "BF16")  # types of tensors that are weights as they are
 
 
@@ -53,8 +51,8 @@ def library() -> Any:
 
 def read(
     path: Path,
-    parse: Callable[[Path], Any],
     kind: str,
+    parse: Callable[[Path], Any] = Path,
     *,
     missing: str = "fetch it from the same place",
 ) -> Any:
@@ -65,29 +63,20 @@ def read(
             raise UserError(f"{path}: not a file; replace it by {kind}")
         with open(path, "rb") as stream:
             if stream.read(len(POINTER)) == POINTER:
-                raise UserError(
-                    f"{path}: only a pointer of Git LFS; run `git lfs pull` in its folder"
-                )
+                remedy = "run `git lfs pull` in its folder"
+                raise UserError(f"{path}: only a pointer of Git LFS; {remedy}")
         return parse(path)
-    except PermissionError:
+    except (UserError, PermissionError):
         raise
     except FileNotFoundError:
-        link = "a link to a file that does not exist; fetch the model again"
-        raise UserError(
-            f"{path}: {link if path.is_symlink() else f'no such file; {missing}'}"
-        ) from None
+        said = f"no such file; {missing}"
+        if path.is_symlink():
+            said = "a link to a file that does not exist; fetch the model again"
+        raise UserError(f"{path}: {said}") from None
     except OSError as error:
-        raise UserError(
-            f"{path}: cannot be read ({error.strerror or error}); fetch it again"
-        ) from None
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:
+        said = f"cannot be read ({error.strerror or error}); fetch it again"
+        raise UserError(f"{path}: {said}") from None
+    except Exception as error:  # of many kinds: parsers meet whatever bytes there are
         raise UserError(f"{path}: not {kind} ({error}); fetch it again") from None
 
 
@@ -98,13 +87,17 @@ def read_object(path: Path) -> dict[str, Any]:
     return stored
 
 
-CHECKED = {
-    **dict.fromkeys(JSON, (read_object, "JSON of a model")),
-    **dict.fromkeys(
-        (*MARIAN, SHARED), (lambda path: SentencePieceProcessor(str(path)), "a SentencePiece model")
-    ),
-    "vocab.txt": (lambda path: path.read_text(encoding="utf-8"), "text in UTF-8"),
-}
+def read_index(path: Path) -> set[Any]:
+    return set(read_object(path)["weight_map"].values())
+
+
+def read_pieces(path: Path) -> SentencePieceProcessor:
+    return SentencePieceProcessor(str(path))
+
+
+CHECKED = dict.fromkeys(JSON, ("JSON of a model", read_object))
+CHECKED |= dict.fromkeys((*MARIAN, SHARED), ("a SentencePiece model", read_pieces))
+CHECKED |= {WORDPIECE: ("text in UTF-8", partial(Path.read_text, encoding="utf-8"))}
 
 
 def translated(name: str, *, patterns: Sequence[tuple[str, str]]) -> str:
@@ -132,31 +125,23 @@ def explained(folder: Path, what: str) -> Iterator[None]:
 def read_config(folder: Path, kinds: Collection[str]) -> Any:
     """The configuration of a model of one of these kinds; a `UserError` if it or another file is
     damaged."""
-    for name, (parse, kind) in CHECKED.items():
-        if (folder / name).is_symlink() or (folder / name).exists():
-            read(folder / name, parse, kind)
-    values = read(folder / CONFIG, read_object, "the configuration of a model")
+    for name, how in CHECKED.items():
+        if os.path.lexists(folder / name):
+            read(folder / name, *how)
+    path = folder / CONFIG
+    values = read(path, "the configuration of a model", read_object)
     if (kind := values.get("model_type")) not in kinds:
-        raise UserError(
-            f"{folder / CONFIG}: model_type {kind!r} is not supported, only "
-            f"{' or '.join(map(repr, kinds))}"
-        )
+        only = " or ".join(map(repr, kinds))
+        raise UserError(f"{path}: model_type {kind!r} is not supported, only {only}")
     if values.get("quantization_config"):
-        raise UserError(
-            f"{folder / CONFIG}: its weights are quantised; use a model with weights in floating "
-            f"point"
-        )
+        raise UserError(f"{path}: its weights are quantised; {FLOATING}")
     with explained(folder, CONFIG):
-        return library().AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+        return library().AutoConfig.from_pretrained(folder, **LOCAL)
 
 
 def read_tokenizer(folder: Path, **options: Any) -> Any:
     with explained(folder, "tokeniser"):
-        return library().AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, **options
-        )
+        return library().AutoTokenizer.from_pretrained(folder, **LOCAL, **options)
 
 
 def read_headers(folder: Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
@@ -165,29 +150,19 @@ def read_headers(folder: Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
     present = {path.name for path in folder.iterdir()}
     files = {WEIGHTS}
     if WEIGHTS not in present and INDEX in present:
-        files = set(
-            read(
-                folder / INDEX,
-                lambda path: read_object(path)["weight_map"].values(),
-                "an index of weights",
-            )
-        )
+        files = read(folder / INDEX, "an index of weights", read_index)
         if any(Path(str(name)).name != name for name in files):
-            raise UserError(
-                f"{folder / INDEX}: names a file outside its folder; fetch the model again"
-            )
+            said = "names a file outside its folder; fetch the model again"
+            raise UserError(f"{folder / INDEX}: {said}")
     elif WEIGHTS not in present and (pickles := sorted({PICKLE, PICKLE_INDEX} & present)):
+        said = "pickled weights are not loaded, since that can execute code"
         remedy = f"convert them with `specialized-heads convert {folder}` and run again"
-        raise UserError(
-            f"{folder / pickles[0]}: pickled weights are not loaded, since that can execute code; "
-            f"{remedy}"
-        )
+        raise UserError(f"{folder / pickles[0]}: {said}; {remedy}")
     shapes: dict[str, tuple[Path, tuple[int, ...]]] = {}
     for path in (folder / name for name in sorted(files)):
-        for name, (dtype, shape) in read(path, _header, "complete weights as safetensors").items():
+        for name, (dtype, shape) in read(path, "complete weights as safetensors", _header).items():
             if dtype not in FLOATS and name.endswith(("weight", "bias")):
-                said = f"{name} is quantised ({dtype}); use a model with weights in floating point"
-                raise UserError(f"{path}: {said}")
+                raise UserError(f"{path}: {name} is quantised ({dtype}); {FLOATING}")
             shapes[name] = (path, shape)
     return shapes
 
@@ -233,18 +208,17 @@ def read_model(
             if shape != tuple(tensor.shape):
                 said = f"{name} has the shape {list(shape)}, but {list(tensor.shape)} by {CONFIG}"
                 raise UserError(f"{path}: {said}; {fit}")
-        options = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+        options = LOCAL | {"use_safetensors": True, "dtype": torch.float32}
         model, loaded = cls.from_pretrained(
-            folder, config=config, dtype=torch.float32, output_loading_info=True, **options
+            folder, config=config, output_loading_info=True, **options
         )
     if missing := sorted(name for name in loaded["missing_keys"] if not re.search(optional, name)):
         raise UserError(f"{folder}: its weights have no tensor {missing[0]}; {fit}")
     for name, tensor in model.state_dict().items():
         if not torch.isfinite(tensor).all():
-            path = stored[name][0] if name in stored else folder
-            raise UserError(
-                f"{path}: {name} contains NaN or infinity; fetch it again, or use another model"
-            )
+            path, _ = stored.get(name, (folder, ()))
+            said = f"{name} contains NaN or infinity; fetch it again, or use another model"
+            raise UserError(f"{path}: {said}")
     model.drawn = loaded["missing_keys"]
     return model.eval()
 
@@ -256,31 +230,19 @@ def convert(folder: Path) -> Path:
     PyTorch's restricted unpickler, which transformers uses, accepts tensors and plain containers
     and executes nothing.
     """
-    names = [name for name in (PICKLE, PICKLE_INDEX) if (folder / name).exists()] or [PICKLE]
-    path = folder / names[0]
-    read(
-        path, lambda path: path, "weights that PyTorch saved", missing="there is nothing to convert"
-    )
+    whole = (folder / PICKLE).exists() or not (folder / PICKLE_INDEX).exists()
+    path = folder / (PICKLE if whole else PICKLE_INDEX)
+    read(path, "weights that PyTorch saved", missing="there is nothing to convert")
     config = read_config(folder, ("marian", "m2m_100", "bert"))
     cls = getattr(library(), (config.architectures or ["AutoModel"])[0])
-    options = {
-        "local_files_only": True,
-        "use_safetensors": False,
-        "trust_remote_code": False,
-        "dtype": "auto",
-    }
+    options = LOCAL | {"use_safetensors": False, "dtype": "auto", "output_loading_info": True}
     try:
-        model, loaded = cls.from_pretrained(
-            folder, config=config, output_loading_info=True, **options
-        )
+        model, loaded = cls.from_pretrained(folder, config=config, **options)
     except Exception:  # of many kinds; some advise to read it without the restrictions
-        raise UserError(
-            f"{path}: not the weights of this model as PyTorch saves them; fetch it again"
-        ) from None
-    if loaded["missing_keys"]:
-        raise UserError(
-            f"{path}: has no tensor {min(loaded['missing_keys'])}; fetch it and {CONFIG} together"
-        )
+        said = "not the weights of this model as PyTorch saves them; fetch it again"
+        raise UserError(f"{path}: {said}") from None
+    if missing := loaded["missing_keys"]:
+        raise UserError(f"{path}: has no tensor {min(missing)}; fetch it and {CONFIG} together")
     with tempfile.TemporaryDirectory(dir=folder) as name:
         model.save_pretrained(name)
         for written in sorted(Path(name).glob("*.safetensors*")):  # the index last

@@ -56,57 +56,45 @@ def read_tokenisers(
     which MarianMT needs if it has several target languages; `target_tag`: token that every
     translation begins with. M2M100 and NLLB need both.
     """
-    marian = config.model_type == "marian"
+    marian, separate = config.model_type == "marian", not shared(config)
     if marian and target_tag is not None:
-        raise UserError(
-            f"{folder}: a Marian model has a tag on its source alone; set source_tag, not "
-            f"target_tag"
-        )
+        said = "a Marian model has a tag on its source alone; set source_tag, not target_tag"
+        raise UserError(f"{folder}: {said}")
     for name in MARIAN if marian else (SHARED,):
-        saved = name == SHARED and (folder / TOKENIZER).is_file()
-        missing = (
-            f"transformers 5 saves only {TOKENIZER}; copy it from the original model"
-            if saved
-            else "fetch it too"
-        )
-        read(folder / name, lambda path: path, "a SentencePiece model", missing=missing)
-    separate = {"separate_vocabs": not shared(config)} if marian else {}
-    if (folder / TOKENIZER_CONFIG).exists():
-        stated = read_object(folder / TOKENIZER_CONFIG).get("separate_vocabs")
-        if marian and stated not in (None, not shared(config)):
-            said = (
-                f"separate_vocabs is {stated}, but share_encoder_decoder_embeddings "
-                f"{shared(config)} in {CONFIG}"
-            )
-            raise UserError(f"{folder / TOKENIZER_CONFIG}: {said}; fetch both from the same place")
-    if not shared(config):
-        read(folder / TARGET_VOCABULARY, lambda path: path, "a table from tokens to ids")
-    tokenizer = read_tokenizer(folder, config=config, **separate)
-    tables = [tokenizer.get_vocab(), tokenizer.get_vocab()]
+        missing = "fetch it too"
+        if not marian and (folder / TOKENIZER).is_file():
+            missing = f"transformers 5 saves only {TOKENIZER}; copy it from the original model"
+        read(folder / name, "a SentencePiece model", missing=missing)
+    if marian and (path := folder / TOKENIZER_CONFIG).exists():
+        stated = read_object(path).get("separate_vocabs")
+        if stated not in (None, separate):
+            other = f"share_encoder_decoder_embeddings {not separate} in {CONFIG}"
+            said = f"separate_vocabs is {stated}, but {other}; fetch both from the same place"
+            raise UserError(f"{path}: {said}")
+    if separate:
+        read(folder / TARGET_VOCABULARY, "a table from tokens to ids")
+    options = {"separate_vocabs": separate} if marian else {}
+    tokenizer = read_tokenizer(folder, config=config, **options)
     if marian:
-        tables[1] = tokenizer.target_encoder if tokenizer.separate_vocabs else tokenizer.encoder
-        tables[0] = tokenizer.encoder
+        tables = [tokenizer.encoder, tokenizer.target_encoder if separate else tokenizer.encoder]
     elif hasattr(tokenizer, "lang_token_to_id"):  # M2M100
         tables = [tokenizer.encoder | tokenizer.lang_token_to_id] * 2
+    else:
+        tables = [tokenizer.get_vocab()] * 2
     _check(folder, tokenizer, tables, config, tags=(source_tag, target_tag))
-    source_ids, _ = tables
-    unknown = source_ids["<unk>"]
-    languages = len(list(filter(LANGUAGE.fullmatch, source_ids)))
+    unknown = tables[0]["<unk>"]
+    languages = len(list(filter(LANGUAGE.fullmatch, tables[0])))
+    special = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id}
+    added = tokenizer.added_tokens_encoder.items()
     models, of_sides = [], {}
     for side, ids, tag in zip(("source", "target"), tables, (source_tag, target_tag), strict=True):
         required = languages > 1 and side == "source" if marian else languages > 0
         of_sides[f"{side}_tags"] = _tag(folder, tag, ids, key=f"{side}_tag", required=required)
-        control = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id}
-        control |= {
-            ids[token]
-            for token in ids
-            if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)
+        tags = [token for token in ids if LANGUAGE.fullmatch(token)]
+        control = special | {
+            ids[token] for token in (*tags, source_tag, target_tag) if token in ids
         }
-        control |= {
-            number
-            for token, number in tokenizer.added_tokens_encoder.items()
-            if ids.get(token) == number
-        }
+        control |= {number for token, number in added if ids.get(token) == number}
         size = config.vocab_size if side == "source" else target_vocabulary(config)
         path = folder / (f"{side}.spm" if marian else SHARED)
         model, number = renumber(path, ids, size=size, unknown=unknown, control=control)
@@ -125,46 +113,33 @@ def _check(
     """Raise a `UserError` if ids are not those of a SentencePiece model in another order, or not
     those of the model."""
     for name, ids in zip((VOCABULARY, TARGET_VOCABULARY), tables, strict=True):
-        if not all(type(n) is int and n >= 0 for n in ids.values()) or len(set(ids.values())) < len(
-            ids
-        ):
-            raise UserError(
-                f"{folder / name}: not a table from tokens to ids of their own; fetch it again"
-            )
+        numbers = list(ids.values())
+        if not all(type(n) is int and n >= 0 for n in numbers) or len({*numbers}) < len(numbers):
+            said = "not a table from tokens to ids of their own; fetch it again"
+            raise UserError(f"{folder / name}: {said}")
     source_ids, target_ids = tables
     special = {"unk_token": source_ids.get("<unk>"), "eos_token": config.eos_token_id}
     for name, number in special.items():
         token = getattr(tokenizer, name)
         if number is None or source_ids.get(token) != number:
-            raise UserError(
-                f"{folder}: its tokeniser has {name} {token!r}, which is not that of the model; "
-                f"fetch both"
-            )
+            said = f"{name} {token!r}, which is not that of the model; fetch both"
+            raise UserError(f"{folder}: its tokeniser has {said}")
     for token, number in source_ids.items():
-        if number in (config.pad_token_id, *special.values()) and target_ids.get(token) != number:
-            said = f"token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}"
-            raise UserError(
-                f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both "
-                f"sides"
-            )
-    expected = {"legacy_behaviour": False, "sp_model_kwargs": {}}
-    for key, value in expected.items():
+        other = target_ids.get(token)
+        if number in (config.pad_token_id, *special.values()) and other != number:
+            said = f"token {token} has id {other}, but {number} in {VOCABULARY}"
+            remedy = "special tokens need the same ids on both sides"
+            raise UserError(f"{folder / TARGET_VOCABULARY}: {said}; {remedy}")
+    for key, value in {"legacy_behaviour": False, "sp_model_kwargs": {}}.items():
         if (found := getattr(tokenizer, key, value)) != value:
-            raise UserError(
-                f"{folder}: its tokeniser has {key} {found!r}; only {value!r} is supported"
-            )
+            said = f"{key} {found!r}; only {value!r} is supported"
+            raise UserError(f"{folder}: its tokeniser has {said}")
     named = {*CONTROL, *tags, *tokenizer.special_tokens_map.values()}
-    added = [
-        token
-        for token in tokenizer.added_tokens_encoder
-        if token not in named and not LANGUAGE.fullmatch(token)
-    ]
-    if added:
+    added = [token for token in tokenizer.added_tokens_encoder if token not in named]
+    if added := [token for token in added if not LANGUAGE.fullmatch(token)]:
         found = ", ".join(map(repr, added[:5]))
-        raise UserError(
-            f"{folder}: its tokeniser adds {found} for text, which is not supported; use another "
-            f"model"
-        )
+        said = f"adds {found} for text, which is not supported; use another model"
+        raise UserError(f"{folder}: its tokeniser {said}")
 
 
 def renumber(
@@ -177,24 +152,20 @@ def renumber(
     tokens that no text contains.
     """
     proto = ModelProto.FromString(path.read_bytes())
-    if largest := [token for token, number in ids.items() if number >= size]:
-        said = f"token {largest[0]!r} has id {ids[largest[0]]}, but there are {size} embeddings"
-        raise UserError(
-            f"{path.parent / VOCABULARY}: {said}; the tokeniser belongs to another model"
-        )
+    other = "the tokeniser belongs to another model"
+    if beyond := [token for token, number in ids.items() if number >= size]:
+        said = f"token {beyond[0]!r} has id {ids[beyond[0]]}, but there are {size} embeddings"
+        raise UserError(f"{path.parent / VOCABULARY}: {said}; {other}")
     own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
-    if not set(own) & set(ids):
-        raise UserError(
-            f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model"
-        )
+    if not own.keys() & ids:
+        raise UserError(f"{path}: shares no piece with {VOCABULARY}; {other}")
     # Unused pieces are decoded, but are no output of the tokeniser. BPE merges them all the same
     # and then splits them again; with the lowest score they are merged last, and so change no other
     # merge.
     lowest = min(piece.score for piece in own.values()) - 1
     tokens = {number: token for token, number in ids.items()}
-    control = control | {
-        ids[each.piece] for each in proto.pieces if each.type == Piece.CONTROL and each.piece in ids
-    }
+    unseen = [each.piece for each in proto.pieces if each.type == Piece.CONTROL]
+    control = control | {ids[piece] for piece in unseen if piece in ids}
     pieces = []
     for number in range(size):
         token = tokens.get(number, f"<unused_{number}>")
@@ -218,26 +189,17 @@ def _tag(
     folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool
 ) -> tuple[int, ...]:
     languages = sorted(filter(LANGUAGE.fullmatch, ids))
-    if tag is None:
-        if required:
-            some = ", ".join(languages[:5])
-            raise UserError(
-                f"{folder}: the model needs a language tag; set baseline.{key}, such as {some}"
-            )
-        return ()
-    if tag not in ids:
-        similar = sorted(
-            token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2]
-        )
+    if tag in ids:
+        return (ids[tag],)
+    if tag is not None:
+        code = tag.strip("_<>")[:2]
+        similar = [token for token in languages if token.strip("_<>")[:2] == code]
         known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
-    return (ids[tag],)
-
-
-def m2m100_languages() -> list[str]:
-    """The languages of M2M100 in the order of their ids, which follow those of its table."""
-    codes = library().models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]
-    return [f"__{code}__" for code in codes]
+    if required:
+        said = f"set baseline.{key}, such as {', '.join(languages[:5])}"
+        raise UserError(f"{folder}: the model needs a language tag; {said}")
+    return ()
 
 
 def write_tokenisers(
@@ -249,56 +211,38 @@ def write_tokenisers(
     The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the
     same for both sides. A `UserError` if transformers would give the tokens other ids.
     """
-    protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
-    known = {
-        side: proto.pieces[: getattr(tokens, f"{side}_size") or None]
-        for side, proto in protos.items()
-    }
-    tables = {
-        side: {piece.piece: number for number, piece in enumerate(pieces)}
-        for side, pieces in known.items()
-    }
-    table, names = tables["source"], list(tables["source"])
-    settings = {
-        "pad_token": names[tokens.pad],
-        "eos_token": names[tokens.eos],
-        "unk_token": names[tokens.unknown],
-    }
+    tables = []
+    for model, size in ((source, tokens.source_size), (target, tokens.target_size)):
+        pieces = ModelProto.FromString(model).pieces[: size or None]
+        tables.append({piece.piece: number for number, piece in enumerate(pieces)})
+    table, names = tables[0], list(tables[0])
+    special = {"pad_token": tokens.pad, "eos_token": tokens.eos, "unk_token": tokens.unknown}
     if tokens.start not in (tokens.pad, tokens.eos):
-        settings["bos_token"] = names[tokens.start]
-    shared = table == tables["target"]
-    for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
-        write_file(folder / name, protos[side].SerializeToString())
-    if not shared:
-        write_json(folder / TARGET_VOCABULARY, tables["target"])
+        special["bos_token"] = tokens.start
+    settings: dict[str, Any] = {name: names[number] for name, number in special.items()}
+    for model, name in zip((source, target), MARIAN if marian else (SHARED, SHARED), strict=True):
+        write_file(folder / name, model)
+    if separate := tables[0] != tables[1]:
+        write_json(folder / TARGET_VOCABULARY, tables[1])
     tags = [names[number] for number in (*tokens.source_tags, *tokens.target_tags)]
+    if not marian and not tags:
+        said = "transformers has no tokeniser for an M2M100 model without languages"
+        raise UserError(f"{said}; export it to ctranslate2")
     if marian:
-        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
-    elif tags:
-        source_tag, target_tag = (tag.strip("_") for tag in tags)
-        settings |= {
-            "tokenizer_class": "NllbTokenizer",
-            "src_lang": source_tag,
-            "tgt_lang": target_tag,
-        }
-        if source_tag != tags[0]:
-            languages = m2m100_languages()
-            settings |= {
-                "tokenizer_class": "M2M100Tokenizer",
-                "additional_special_tokens": languages,
-            }
-            first = names.index(languages[0]) if languages[0] in names else 0
-            if names[first : first + len(languages)] != languages:
-                raise UserError(
-                    "transformers numbers M2M100's languages otherwise; export the model to "
-                    "ctranslate2"
-                )
-            # Languages have the ids after those of the table.
-            table = {name: number for number, name in enumerate(names[:first])}
+        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
     else:
-        raise UserError(
-            "transformers has no tokeniser for an M2M100 model without languages; export it to "
-            "ctranslate2"
-        )
+        settings |= zip(("src_lang", "tgt_lang"), (tag.strip("_") for tag in tags), strict=True)
+        settings["tokenizer_class"] = "NllbTokenizer"
+    if tags and tags[0].startswith("__"):
+        # The languages of M2M100 have the ids after those of its table.
+        codes = library().models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]
+        languages = [f"__{code}__" for code in codes]
+        first = names.index(languages[0]) if languages[0] in names else 0
+        if names[first : first + len(languages)] != languages:
+            said = "transformers numbers M2M100's languages otherwise"
+            raise UserError(f"{said}; export the model to ctranslate2")
+        table = {name: number for number, name in enumerate(names[:first])}
+        settings["tokenizer_class"] = "M2M100Tokenizer"
+        settings["additional_special_tokens"] = languages
     write_json(folder / VOCABULARY, table)
     write_json(folder / TOKENIZER_CONFIG, settings)

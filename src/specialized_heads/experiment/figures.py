@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.inputs import HEADS, MODEL
 from specialized_heads.experiment.names import (
     CONTROLS,
+    FOLDER,
+    HEADS,
     KINDS,
     SCOPES,
     TRAINED,
@@ -32,7 +33,7 @@ from specialized_heads.experiment.names import (
 )
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
-LOG = MODEL + "log.jsonl"
+LOG = FOLDER + "log.jsonl"
 ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
 SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
 SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
@@ -47,7 +48,7 @@ def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
     studies = list(experiment.studies)
     match table:
         case "models":
-            return {MODEL: runs(experiment, studies, *KINDS)}
+            return {FOLDER: runs(experiment, studies, *KINDS)}
         case "heads":
             return {
                 HEADS: [
@@ -88,7 +89,7 @@ def table_files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]
     owners = sources(experiment, table)
     match table:
         case "models":
-            owners = {MODEL + name: owners[MODEL] for name in ("model.json", "score.json")}
+            owners = {FOLDER + name: owners[FOLDER] for name in ("model.json", "score.json")}
             owners |= sources(experiment, "logs") | {"{corpus}/baselines.json": tasks(experiment)}
         case "heads":
             baselines = runs(experiment, by_rule(experiment), "baseline")

@@ -2,16 +2,18 @@
 
 The name is the part of a path before the seed. Only this module writes and parses it:
 
-baseline checkpoint/update500             the baseline after 500 updates pruned/encoder_lambda0.01
-kind, scope and target, which is a λ ... scratch/all_heads12              ... or a number of heads
-cut/relevance_encoder_heads6     kind, criterion, scope and target of the pruned model that has as
-many heads
+    baseline
+    checkpoint/update500           the baseline after 500 updates
+    pruned/encoder_lambda0.01      kind, scope and target, which is a λ ...
+    scratch/all_heads12            ... or a number of heads
+    cut/relevance_encoder_heads6   kind, criterion, scope, and the target of the pruned model that
+                                   has as many heads
 """
 
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # configurations use the names
@@ -46,6 +48,10 @@ SCOPE = "|".join(SCOPES)
 TARGET = r"lambda[0-9.e+-]+|heads\d+"
 CRITERION = "[a-z]+"
 MODEL = rf"baseline|checkpoint/update\d+|[a-z_]+/({CRITERION}_)?({SCOPE})_({TARGET})"
+# What a model has below the folder of the experiment.
+FOLDER = "{corpus}/models/{model}/seed{seed}/"
+HEADS = "{corpus}/heads/{model}/seed{seed}.parquet"
+PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
 
 
 @dataclass(frozen=True)
@@ -163,31 +169,21 @@ def models(
     pruning, comparison = values.pruning, values.comparison
     names: list[Name] = []
     for kind in kinds:
-        match kind:
-            case "baseline":
-                names.append(Name(kind))
-            case "checkpoint":
-                names += [Name(kind, update=update) for update in values.ablation.moments]
-            case "cut" | "finetuned" if kind == "cut" or comparison.finetune:
-                names += [
-                    Name(kind, scope, target, criterion)
-                    for scope in scopes
-                    for criterion in comparison.criteria
-                    for target in pruning.targets(scope)
-                    if target.prunes
-                ]
-            case "pruned":
-                names += [
-                    Name(kind, scope, target)
-                    for scope in scopes
-                    for target in pruning.targets(scope)
-                ]
-            case _ if kind in ("scratch", *pruning.controls):
-                names += [
-                    Name(kind, scope, target)
-                    for scope in scopes
-                    for target in pruning.retrained(scope)
-                ]
+        if kind == "baseline":
+            names.append(Name(kind))
+        elif kind == "checkpoint":
+            names += [Name(kind, update=update) for update in values.ablation.moments]
+        elif kind == "cut" or (kind == "finetuned" and comparison.finetune):
+            names += [
+                Name(kind, scope, target, criterion)
+                for scope in scopes
+                for criterion in comparison.criteria
+                for target in pruning.targets(scope)
+                if target.prunes
+            ]
+        elif kind in ("pruned", "scratch", *pruning.controls):
+            targets = pruning.targets if kind == "pruned" else pruning.retrained
+            names += [Name(kind, scope, target) for scope in scopes for target in targets(scope)]
     return [str(name) for name in names]
 
 
@@ -229,8 +225,63 @@ def paths(experiment: "Experiment", pattern: str, items: Iterable[Run | str]) ->
 
     `pattern`: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
     """
-    whole = [
-        Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item
-        for item in items
-    ]
+    first = experiment.seeds[0]
+    whole = [Run(item, "baseline", first) if isinstance(item, str) else item for item in items]
     return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]
+
+
+# Files of other models that a job reads; a stage that does not need any gets an empty list.
+
+
+def _of(experiment: "Experiment", pattern: str, corpus: str, model: object, seed: str) -> list[str]:
+    return paths(experiment, pattern, [Run(corpus, str(model), int(seed))])
+
+
+def baseline_translation(
+    experiment: "Experiment", /, *, corpus: str, model: str, seed: str, **_: str
+) -> list[str]:
+    """The translation that a model's is compared with; none for the baseline itself."""
+    if model == "baseline":
+        return []
+    return _of(experiment, FOLDER + "translation.txt", corpus, "baseline", seed)
+
+
+def counterpart_translation(
+    experiment: "Experiment", /, *, corpus: str, model: str, seed: str, **_: str
+) -> list[str]:
+    """The translation that a model's is also compared with: that of λ 0 with its scope, for a
+    control of the pruned model, and for a criterion of the heads that gates keep."""
+    name = other = Name.parse(model)
+    if name.criterion:
+        other = replace(name, criterion="gates")
+    elif name.kind == "pruned":
+        other = replace(name, target=Target(lam=0.0))
+    elif name.kind in CONTROLS:
+        other = replace(name, kind="pruned")
+    if other == name or str(other) not in models(experiment, corpus, other.kind):
+        return []
+    return _of(experiment, FOLDER + "translation.txt", corpus, other, seed)
+
+
+def first_part(
+    experiment: "Experiment", /, *, control: str, scope: str, target: str, **job: str
+) -> list[str]:
+    """The model that a control in two decays continues to train."""
+    model = Name(CONTINUED[control], scope, Target.parse(target))
+    return _of(experiment, FOLDER + "model.safetensors", job["corpus"], model, job["seed"])
+
+
+def ranking(
+    experiment: "Experiment", /, *, corpus: str, criterion: str, seed: str, **_: str
+) -> list[str]:
+    """The table of the baseline whose heads a criterion ranks; none for gates and random choice."""
+    if criterion not in ("importance", "relevance", "confidence"):
+        return []
+    folder = "importance" if criterion == "importance" else "heads"
+    pattern = f"{{corpus}}/{folder}/{{model}}/seed{{seed}}.parquet"
+    return _of(experiment, pattern, corpus, "baseline", seed)
+
+
+def viewed_files(experiment: "Experiment", /, *, pattern: str, **_: str) -> list[str]:
+    """One file of each model that has a page in the viewer."""
+    return paths(experiment, pattern, viewed(experiment))

@@ -197,8 +197,7 @@ class Pruning(Section):
     retrain: Distinct[str] = Field(
         ["all"],
         description="pruned configurations that are also trained from scratch (table 2): whole "
-        "scopes but for λ 0 (encoder, all) "
-        "or single models (all_lambda0.01, encoder_heads6)",
+        "scopes but for λ 0 (encoder, all) or single models (all_lambda0.01, encoder_heads6)",
     )
     retrain_updates: int | None = Field(
         None, ge=1, description="of from-scratch training; null: training.updates"
@@ -206,12 +205,10 @@ class Pruning(Section):
     controls: Distinct[Control] = Field(
         [],
         description="further from-scratch models for the configurations in retrain (footnote 8); "
-        "count: as many heads, spread "
-        "evenly over the layers; regularised: with gates and penalty from random initialisation; "
-        "continued, continued_count, "
-        "continued_regularised: the models of retrain and these two, trained as the baseline and "
-        "then for as long as pruning, "
-        "with its schedule",
+        "count: as many heads, spread evenly over the layers; regularised: with gates and penalty "
+        "from random initialisation; continued, continued_count, continued_regularised: the "
+        "models of retrain and these two, trained as the baseline and then for as long as "
+        "pruning, with its schedule",
     )
 
     @model_validator(mode="after")
@@ -283,9 +280,8 @@ class Comparison(Section):
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="gates: the heads that pruning with gates keeps; random: the median of several "
-        "draws; the others: the heads "
-        "with the largest value in the baseline",
+        description="gates: the heads that pruning with gates keeps; random: the median of "
+        "several draws; the others: the heads with the largest value in the baseline",
     )
     draws: int = Field(
         20,
@@ -355,8 +351,7 @@ class Heads(Section):
         ["z_plus"],
         min_length=1,
         description="the first for all results, all for the table relevance; z_plus: positive "
-        "contributions only, as in the code "
-        "of 2019; epsilon: weight ratios (appendix A)",
+        "contributions only, as in the code of 2019; epsilon: weight ratios (appendix A)",
     )
     relevance_predictions: int = Field(
         3000,

@@ -1,5 +1,5 @@
-"""Sources of parallel text: the kinds of `source` in the configuration, the keys of each, and the
-files that it is read from.
+"""Sources of parallel text and of classification tasks: the kinds of `source` in the configuration,
+the keys of each, and the files that it is read from.
 
 A function in `corpus/readers` reads these files into blocks of pairs. Files that are published are
 rows of `resources/datasets.csv`, with their addresses and licences; those without an address are
@@ -44,9 +44,8 @@ FilePath = Annotated[str, AfterValidator(_file_path)]
 def _on_one_line(title: str) -> str:
     """Collapse white space, so that the title fits on one line of a figure or a table."""
     title = " ".join(title.split())
-    if not any(map(str.isprintable, title)) or any(
-        unicodedata.category(letter) == "Cc" for letter in title
-    ):
+    controls = [letter for letter in title if unicodedata.category(letter) == "Cc"]
+    if controls or not any(map(str.isprintable, title)):
         raise ValueError(f"{title!r} cannot be shown; use visible characters")
     return title
 
@@ -104,14 +103,10 @@ class Dataset:
 def known() -> dict[str, Dataset]:
     """All rows of the table by name."""
     with open(TABLE, encoding="utf-8", newline="") as stream:
-        rows = [
-            row
-            | {
-                "bytes": int(row["bytes"]) if row["bytes"] else None,
-                "sha256": row["sha256"] or None,
-            }
-            for row in csv.DictReader(stream, restval="")
-        ]
+        rows = list(csv.DictReader(stream, restval=""))
+    for row in rows:
+        row["bytes"] = int(row["bytes"]) if row["bytes"] else None
+        row["sha256"] = row["sha256"] or None
     return {row["name"]: Dataset(**row) for row in rows}
 
 
@@ -128,9 +123,7 @@ def named(name: str) -> Dataset:
 
 def glue_files(task: str) -> list[Dataset]:
     """The files of a GLUE task: one archive, or the training and the test set of MRPC."""
-    return [
-        dataset for dataset in known().values() if dataset.kind == "glue" and dataset.member == task
-    ]
+    return [each for each in known().values() if (each.kind, each.member) == ("glue", task)]
 
 
 def name_of_pair(languages: tuple[str, str]) -> str:
@@ -261,11 +254,8 @@ class Opus(TextSource):
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
-        return [
-            known()["opus"].filled(
-                corpus=self.corpus, version=self.version, pair=name_of_pair(languages)
-            )
-        ]
+        names = {"corpus": self.corpus, "version": self.version, "pair": name_of_pair(languages)}
+        return [known()["opus"].filled(**names)]
 
 
 class OpenSubtitles(TextSource):
@@ -297,8 +287,7 @@ class Wmt(TextSource):
     analysis: Distinct[str] = Field(
         [],
         description="datasets from whose source side 50,000 analysis sentences are drawn (section "
-        "5.2), never used for "
-        "training; empty: held out from train",
+        "5.2), never used for training; empty: held out from train",
     )
     limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
 
@@ -310,34 +299,83 @@ class Wmt(TextSource):
 
     def datasets(self, languages: tuple[str, str]) -> list[Dataset]:
         """One entry per file; the names and citations of the datasets in a file are joined."""
-        of_pair = [(named(name), set(languages)) for name in (*self.train, *self.dev, *self.test)]
+        wanted = [(name, set(languages)) for name in (*self.train, *self.dev, *self.test)]
+        wanted += [(name, {languages[0]}) for name in self.analysis]
         files: dict[str, list[Dataset]] = {}
-        for dataset, wanted in (
-            *of_pair,
-            *((named(name), {languages[0]}) for name in self.analysis),
-        ):
-            if dataset.source_language and not wanted <= dataset.languages:
+        for name, needed in wanted:
+            dataset = named(name)
+            if dataset.source_language and not needed <= dataset.languages:
+                pair, needs = ("-".join(sorted(each)) for each in (dataset.languages, needed))
                 raise UserError(
-                    f"dataset {dataset.name} is {'-'.join(sorted(dataset.languages))}, but the "
-                    f"corpus needs "
-                    f"{'-'.join(sorted(wanted))}; choose one of its languages from "
-                    f"resources/datasets.csv"
+                    f"dataset {name} is {pair}, but the corpus needs {needs}; choose one of its "
+                    f"languages from resources/datasets.csv"
                 )
             files.setdefault(dataset.file, []).append(dataset)
-        joined = {"name": ", ", "citation": "; "}
         return [
             replace(
                 own[0],
-                **{
-                    key: mark.join(dict.fromkeys(getattr(d, key) for d in own))
-                    for key, mark in joined.items()
-                },
+                name=", ".join(dict.fromkeys(each.name for each in own)),
+                citation="; ".join(dict.fromkeys(each.citation for each in own)),
             )
             for own in files.values()
         ]
 
 
 Source = Annotated[Embedded | Local | Opus | OpenSubtitles | Wmt, Field(discriminator="kind")]
+
+
+LABELS = {  # names of the labels of each kind of task, in the order of their ids
+    "shift": ("original", "shifted"),
+    "halves": ("different", "same"),
+    "mnli": ("entailment", "neutral", "contradiction"),
+    "sst2": ("negative", "positive"),
+    "cola": ("unacceptable", "acceptable"),
+    "mrpc": ("not_equivalent", "equivalent"),
+}
+
+
+class _Examples(Section):
+    """Where the examples of a task come from."""
+
+    kind: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return LABELS[self.kind]
+
+    @property
+    def metric(self) -> str:
+        """As in GLUE; MRPC has accuracy beside F1, of which the paper's script takes the latter."""
+        return {"cola": "matthews", "mrpc": "f1"}.get(self.kind, "accuracy")
+
+    @property
+    def second(self) -> bool:
+        """Whether there is a second test set: LibreOffice help, or MNLI's mismatched one."""
+        return self.kind in ("shift", "halves", "mnli")
+
+
+class Made(_Examples):
+    """A task made from the English sentences of the embedded corpora, by a published recipe
+    (`classification/tasks.py`)."""
+
+    kind: Literal["shift", "halves"] = Field(
+        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments "
+        "halves of one sentence?"
+    )
+    train: int = Field(60_000, ge=2, description="most examples to train on")
+    test: int = Field(2_000, ge=2, description="most examples of each test set")
+
+
+class Glue(_Examples):
+    """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
+
+    kind: Literal["mnli", "sst2", "cola", "mrpc"]
+    dev: int = Field(
+        2_000, ge=2, description="training examples held out for the loss and for importance"
+    )
+
+
+TaskSource = Annotated[Made | Glue, Field(discriminator="kind")]
 
 
 class Downloads(Section):

@@ -21,20 +21,23 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import specialized_heads
-from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
-from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.given import imported_folder
-from specialized_heads.experiment.inputs import stanza_models
-from specialized_heads.experiment.names import Name, Target, viewed
+from specialized_heads.experiment.configuration import Classification, Experiment
+from specialized_heads.experiment.inputs import imported_folder, stanza_models
+from specialized_heads.experiment.names import PAGE, Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
 from specialized_heads.stage import file_hash
 
+DROPOUT = 0.1  # of a BERT, in pre-training and fine-tuning
+# sentences per batch at which the speed of a BERT without half of the heads is measured
+SPEED = (1, 4, 16, 64)
 Settings = dict[str, Any]
 JSON = TypeAdapter(Settings)
 PACKAGE = Path(specialized_heads.__file__).parent
 # Results depend on the configuration through the settings of their stages alone: an edit of the
-# modules that define its keys changes nothing.
-CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", "sections.py")]
+# modules that define its keys and read its files changes nothing.
+CONFIGURATION = [
+    PACKAGE / f"experiment/{name}.py" for name in ("configuration", "sections", "file")
+]
 
 
 @cache
@@ -61,11 +64,8 @@ def files_of(module: str) -> list[Path]:
         file = _file(waiting.pop())
         if file not in found and file not in CONFIGURATION and file.exists():
             found.add(file)
-            waiting += [
-                part
-                for source, name, _ in _imports(file)
-                for part in (source, f"{source}.{name}".strip("."))
-            ]
+            for source, name, _ in _imports(file):
+                waiting += [source, f"{source}.{name}".strip(".")]
     if not found:
         raise ValueError(f"there is no module {module}")
     return sorted(found)
@@ -85,22 +85,12 @@ def _body(file: Path) -> list[ast.stmt]:
 def _imports(file: Path) -> list[tuple[str, str, str]]:
     """What a source file imports of the package: a module below the package's folder, a name in it,
     and the name here."""
-    nodes = [
-        node
-        for statement in _body(file)
-        for node in ast.walk(statement)
-        if isinstance(node, ast.ImportFrom)
-    ]
-    return [
-        (
-            str(node.module).removeprefix(PACKAGE.name).removeprefix("."),
-            alias.name,
-            alias.asname or alias.name,
-        )
-        for node in nodes
-        if (node.module or "").partition(".")[0] == PACKAGE.name
-        for alias in node.names
-    ]
+    found = []
+    for node in (node for statement in _body(file) for node in ast.walk(statement)):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{PACKAGE.name}."):
+            module = str(node.module).removeprefix(PACKAGE.name).removeprefix(".")
+            found += [(module, each.name, each.asname or each.name) for each in node.names]
+    return found
 
 
 def keys_of(stage: str) -> list[str]:
@@ -112,14 +102,9 @@ def keys_of(stage: str) -> list[str]:
         for node in _body(_file(module))
         if isinstance(node, ast.FunctionDef) and node.name == function
     ]
-    given = [
-        keyword
-        for call in main.decorator_list
-        if isinstance(call, ast.Call)
-        for keyword in call.keywords
-    ]
-    classes = [ast.unparse(keyword.value) for keyword in given if keyword.arg == "settings"]
-    return [field for name in classes for field in _fields(module, name)]
+    calls = [node for node in main.decorator_list if isinstance(node, ast.Call)]
+    given = [keyword for call in calls for keyword in call.keywords if keyword.arg == "settings"]
+    return [field for keyword in given for field in _fields(module, ast.unparse(keyword.value))]
 
 
 def _fields(module: str, name: str) -> list[str]:
@@ -127,18 +112,14 @@ def _fields(module: str, name: str) -> list[str]:
     included."""
     for node in _body(_file(module)):
         if isinstance(node, ast.ClassDef) and node.name == name:
-            inherited = [
-                field for base in node.bases for field in _fields(module, ast.unparse(base))
-            ]
-            return inherited + [
-                ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)
-            ]
+            bases = [_fields(module, ast.unparse(base)) for base in node.bases]
+            own = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
+            return [field for fields in bases for field in fields] + [*map(ast.unparse, own)]
     first, _, rest = name.partition(".")  # `Parser`, or `scores.ScoreSettings`
     for source, theirs, ours in _imports(_file(module)):
         if ours == first:
-            return (
-                _fields(f"{source}.{theirs}".strip("."), rest) if rest else _fields(source, theirs)
-            )
+            inner = f"{source}.{theirs}".strip(".")
+            return _fields(inner, rest) if rest else _fields(source, theirs)
     return []
 
 
@@ -169,43 +150,27 @@ def baseline(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
-    given = experiment.corpora[corpus].baseline
-    assert given
-    folder = imported_folder(experiment, corpus, root=root)
-    return {"folder": os.path.relpath(str(folder))} | given.model_dump(
-        include={"source_tag", "target_tag"}
-    )
+    baseline = experiment.corpora[corpus].baseline
+    assert baseline
+    folder = os.path.relpath(str(imported_folder(experiment, corpus, root=root)))
+    return {"folder": folder} | baseline.model_dump(include={"source_tag", "target_tag"})
 
 
 def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
     return {"update": int(moment)}
 
 
-def prune(
-    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str
-) -> Settings:
+def prune(experiment: Experiment, /, **job: str) -> Settings:
     """Fine-tuning with gates; λ 0 has none, so their settings do not matter to it."""
-    aim = Target.parse(target)
-    pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(corpus).pruning
+    aim = Target.parse(job["target"])
+    pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(job["corpus"]).pruning
     gates = pruning.model_dump(include={"gate_learning_rate", "gate_seed"})
     gates |= {"lam": aim.lam, "target_heads": aim.heads}
-    return gates | _fine_tuning(experiment, corpus) | _own_seed("pruned", scope, target, seed)
+    return gates | _fine_tuning(experiment, job["corpus"]) | _own_seed("pruned", **job)
 
 
-def finetune(
-    experiment: Experiment,
-    /,
-    *,
-    corpus: str,
-    criterion: str,
-    scope: str,
-    target: str,
-    seed: str,
-    **_: str,
-) -> Settings:
-    return _fine_tuning(experiment, corpus) | _own_seed(
-        "finetuned", scope, target, seed, criterion=criterion
-    )
+def finetune(experiment: Experiment, /, *, corpus: str, **job: str) -> Settings:
+    return _fine_tuning(experiment, corpus) | _own_seed("finetuned", **job)
 
 
 def _fine_tuning(experiment: Experiment, corpus: str) -> Settings:
@@ -216,67 +181,47 @@ def _fine_tuning(experiment: Experiment, corpus: str) -> Settings:
 
 
 def from_scratch(
-    experiment: Experiment,
-    /,
-    *,
-    corpus: str,
-    scope: str,
-    target: str,
-    seed: str,
-    evenly: bool = False,
-    **_: str,
+    experiment: Experiment, /, *, corpus: str, evenly: bool = False, **job: str
 ) -> Settings:
     """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads
     spread over the layers."""
     training = experiment.for_corpus(corpus).retraining()
-    return {"training": training} | _own_seed("count" if evenly else "scratch", scope, target, seed)
+    return {"training": training} | _own_seed("count" if evenly else "scratch", **job)
 
 
-def regularised(
-    experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str
-) -> Settings:
+def regularised(experiment: Experiment, /, **job: str) -> Settings:
     """The gates and the penalty of pruning in a training from scratch."""
-    gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
-    training = _logged(experiment.for_corpus(corpus).retraining())
-    return gates | {"training": training} | _own_seed("regularised", scope, target, seed)
+    training = _logged(experiment.for_corpus(job["corpus"]).retraining())
+    return prune(experiment, **job) | {"training": training} | _own_seed("regularised", **job)
 
 
-def continued(
-    experiment: Experiment,
-    /,
-    *,
-    corpus: str,
-    control: str,
-    scope: str,
-    target: str,
-    seed: str,
-    **_: str,
-) -> Settings:
+def continued(experiment: Experiment, /, *, corpus: str, control: str, **job: str) -> Settings:
     """The training of a control after its first part, which took `before` updates: that of pruning,
     without gates."""
     before = {"before": experiment.for_corpus(corpus).retraining().updates}
-    return _fine_tuning(experiment, corpus) | _own_seed(control, scope, target, seed) | before
+    return before | _fine_tuning(experiment, corpus) | _own_seed(control, **job)
 
 
 def _logged(training: Training) -> Training:
     """A training whose log shows how gates move: at least twenty lines, if there are as many
     updates."""
-    return training.model_copy(
-        update={"log_every": min(training.log_every, max(1, training.updates // 20))}
-    )
+    most = max(1, training.updates // 20)
+    return training.model_copy(update={"log_every": min(training.log_every, most)})
 
 
-def _own_seed(kind: str, scope: str, target: str, seed: str, *, criterion: str = "") -> Settings:
+def _own_seed(
+    kind: str, *, scope: str, target: str, seed: str, criterion: str = "", **_: str
+) -> Settings:
     """The seed of a model that has draws of its own."""
     return {"seed": Name(kind, scope, Target.parse(target), criterion).own_seed(int(seed))}
 
 
 def cut(experiment: Experiment, /, *, corpus: str, criterion: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    draws = (
-        {"draws": experiment.for_corpus(corpus).comparison.draws} if criterion == "random" else {}
-    )
-    return {"column": columns.get(criterion, criterion)} | draws
+    found = {"column": columns.get(criterion, criterion)}
+    if criterion == "random":
+        found["draws"] = experiment.for_corpus(corpus).comparison.draws
+    return found
 
 
 def translation(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:
@@ -326,11 +271,11 @@ def view(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 def view_index(experiment: Experiment, /, **_: str) -> Settings:
     entries = [
         {
-            "title": experiment.corpora[corpus].title,
-            "model": model,
-            "page": f"{corpus}/{model}/seed{seed}.html",
+            "title": experiment.corpora[run.corpus].title,
+            "model": run.model,
+            "page": PAGE.format(**run._asdict()).removeprefix("viewer/"),
         }
-        for corpus, model, seed in viewed(experiment)
+        for run in viewed(experiment)
     ]
     return {"entries": entries}
 
@@ -348,14 +293,9 @@ def vocabulary(experiment: Experiment, /, **_: str) -> Settings:
 def pretrain(experiment: Experiment, /, **_: str) -> Settings:
     """One model is pre-trained for all seeds, with the first."""
     bert = bert_of(experiment)
-    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"}) | {
-        "dropout": DROPOUT
-    }
-    return sizes | {
-        "training": bert.pretraining,
-        "longest": bert.max_length,
-        "seed": experiment.seeds[0],
-    }
+    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"})
+    training = {"training": bert.pretraining, "dropout": DROPOUT, "seed": experiment.seeds[0]}
+    return sizes | training | {"longest": bert.max_length}
 
 
 def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
@@ -374,11 +314,8 @@ def task_tokens(experiment: Experiment, /, **_: str) -> Settings:
 def classifier(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     """Fine-tuning of the pre-trained model, with the updates whose weights are kept."""
     moments = sorted(experiment.for_corpus(corpus).ablation.moments)
-    return {
-        "labels": len(experiment.tasks[corpus].source.labels),
-        "dropout": DROPOUT,
-        "moments": moments,
-    }
+    labels = len(experiment.tasks[corpus].source.labels)
+    return {"labels": labels, "dropout": DROPOUT, "moments": moments}
 
 
 def task_score(experiment: Experiment, /, *, corpus: str, **_: Any) -> Settings:

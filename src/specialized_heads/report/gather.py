@@ -16,7 +16,7 @@ import yaml
 
 from specialized_heads import stage
 from specialized_heads.corpus.readers.archives import lines
-from specialized_heads.experiment.configuration import load
+from specialized_heads.experiment.file import load
 from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.heads.functions import BY_NAME, LEAST_ARCS, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
