@@ -123,11 +123,7 @@ use rule training as train_classifier with:
         train=rules.task_baselines.input.train,
         dev=rules.task_baselines.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("baseline/seed{seed}"),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
         checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:

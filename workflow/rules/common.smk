@@ -77,6 +77,12 @@ wildcard_constraints:
     split="train|dev|test|analysis",
 
 
+def model_in(folder):
+    """The files of a model, by its folder below those of all models of a corpus."""
+    path = f"results/{{experiment}}/{{corpus}}/models/{folder}/model"
+    return [f"{path}.safetensors", f"{path}.json"]
+
+
 def planned(function, **more):
     """Input function: the files that a function of `experiment.inputs` names for the wildcards of a job."""
     return lambda wildcards: unmoved(function(experiment, **wildcards, **more))

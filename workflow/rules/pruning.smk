@@ -9,11 +9,7 @@ use rule training as prune with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("pruned/{scope}_{target}/seed{seed}"),
         gates="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/gates.json",
         records="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/log.jsonl",
     log:
@@ -37,11 +33,7 @@ use rule training as train_from_scratch with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("scratch/{scope}_{target}/seed{seed}"),
         records="results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_{target}_seed{seed}.log",
@@ -53,11 +45,7 @@ use rule training as train_from_scratch with:
 
 use rule train_from_scratch as train_count with:
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("count/{scope}_{target}/seed{seed}"),
         records="results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_count_{scope}_{target}_seed{seed}.log",
@@ -73,11 +61,7 @@ use rule training as train_regularised with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("regularised/{scope}_{target}/seed{seed}"),
         gates="results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/gates.json",
         records="results/{experiment}/{corpus}/models/regularised/{scope}_{target}/seed{seed}/log.jsonl",
     log:
@@ -94,11 +78,7 @@ use rule training as continue_control with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("{control}/{scope}_{target}/seed{seed}"),
         records="results/{experiment}/{corpus}/models/{control}/{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/train_{control}_{scope}_{target}_seed{seed}.log",
@@ -191,11 +171,7 @@ use rule computing as cut with:
         table=planned(names.ranking),
         like=rules.prune.output[1],
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/cut/{criterion}_{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("cut/{criterion}_{scope}_{target}/seed{seed}"),
     log:
         "results/{experiment}/{corpus}/logs/cut_{criterion}_{scope}_{target}_seed{seed}.log",
     benchmark:
@@ -211,11 +187,7 @@ use rule training as finetune with:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("finetuned/{criterion}_{scope}_{target}/seed{seed}"),
         records="results/{experiment}/{corpus}/models/finetuned/{criterion}_{scope}_{target}/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/finetune_{criterion}_{scope}_{target}_seed{seed}.log",

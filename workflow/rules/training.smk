@@ -6,11 +6,7 @@ use rule training as train_baseline with:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("baseline/seed{seed}"),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
         checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:
@@ -67,11 +63,7 @@ use rule stage as given_baseline with:
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
         analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/baseline/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("baseline/seed{seed}"),
         records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
     log:
         "results/{experiment}/{corpus}/logs/given_baseline_seed{seed}.log",
@@ -92,11 +84,7 @@ use rule stage as baseline_checkpoint with:
         baseline=rules.train_baseline.output[0],
         checkpoints=rules.train_baseline.output.checkpoints,
     output:
-        multiext(
-            "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model",
-            ".safetensors",
-            ".json",
-        ),
+        *model_in("checkpoint/update{moment}/seed{seed}"),
     log:
         "results/{experiment}/{corpus}/logs/checkpoint_update{moment}_seed{seed}.log",
     benchmark:
