@@ -12,7 +12,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const TYPES = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 const DIRECTIONS = { head_to_dependent: "head → dependent", dependent_to_head: "dependent → head" };
 // The colours of the figures; other functions take the remaining ones in turn.
-const COLOURS = { positional: "#5AA2E0", syntactic: "#E8743B", "rare words": "#F3D34A", diagonal: "#7CC7A5" };
+const COLOURS = { positional: "#A65CCA", syntactic: "#4CBE86", "rare words": "#FFB961", diagonal: "#5AA2E0" };
 const MORE_COLOURS = ["#D58FC9", "#A9B665", "#B59A83"];
 const MARGIN = "best relation"; // computed here: the largest margin over the best fixed offset
 const NAMES = {
