@@ -6,10 +6,10 @@ three ways: by this engine, and by CTranslate2 with either type. All run on the 
 rounds, in interleaved order. Batches hold sentences of similar length; with one sentence a batch,
 every tenth sentence is translated. Every model translates once before its time counts.
 
-    snakemake --cores all
-    results/pruning/tatoeba_en_de/export/{baseline,pruned/all_heads{40,20}}/seed1/model.json ...
-    python benchmarks/exported.py results/pruning/tatoeba_en_de/corpus/test.parquet EXPORT... >
-    benchmarks/exported.md
+    snakemake --cores all \
+        results/pruning/tatoeba_en_de/export/{baseline,pruned/all_heads{40,20}}/seed1/model.json ...
+    python benchmarks/exported.py results/pruning/tatoeba_en_de/corpus/test.parquet EXPORT... \
+        > benchmarks/exported.md
 """
 
 import argparse

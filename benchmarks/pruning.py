@@ -1,8 +1,9 @@
 """Pruning recipes compared: how long, how fast and on which batches to train gates, and how stable
 the chosen heads are.
 
-    study=results/long_pruning/tatoeba_en_de snakemake --cores all
-    $study/models/baseline/seed{1,2}/model.safetensors --configfile config/studies/long_pruning.yaml
+    study=results/long_pruning/tatoeba_en_de
+    snakemake --cores all $study/models/baseline/seed{1,2}/model.safetensors \
+        --configfile config/studies/long_pruning.yaml
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 The recipe `first` prunes encoder heads of the baseline of seed 1 with λ 0.012 for 3000 updates of

@@ -1,8 +1,9 @@
 """What heads find in shorter and longer sentences: do the functions that no head has appear where
 sentences are long?
 
-    study=results/long_pruning/tatoeba_en_de snakemake --cores all
-    $study/heads/baseline/seed{1,2}.parquet --configfile config/studies/long_pruning.yaml
+    study=results/long_pruning/tatoeba_en_de
+    snakemake --cores all $study/heads/baseline/seed{1,2}.parquet \
+        --configfile config/studies/long_pruning.yaml
     PYTHONPATH=src python -m benchmarks.sentence_length $study
 
 The baselines of an experiment, measured on parts of its analysis set by the number of words, with

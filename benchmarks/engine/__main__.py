@@ -1,9 +1,10 @@
 """Measure this engine, its peers and the machine side by side, and write engine.md and engine.csv.
 
-    python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r
-    benchmarks/requirements.txt export PYTHONPATH=src .venv-benchmarks/bin/python -m
-    benchmarks.engine  # all of it .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128
-    --rounds 2 --seconds 2  # two minutes
+    python -m venv .venv-benchmarks
+    .venv-benchmarks/bin/pip install -r benchmarks/requirements.txt
+    export PYTHONPATH=src
+    .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
+    .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2  # a test
 
 Every system trains in a separate process, with the same Python and PyTorch. Rounds are interleaved
 (A B C A B C ...), and a system does nothing while another is measured, so that what else the

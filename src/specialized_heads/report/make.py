@@ -1,9 +1,8 @@
 """Make a figure or a table from the five tables of an experiment, in all its formats, with its
 numbers.
 
-    python -m specialized_heads.report.make specialized_heads.report.figures.costs figure7 --data
-    results/default/data \
-        --output f/figure7
+    python -m specialized_heads.report.make specialized_heads.report.figures.costs figure7 \
+        --data results/default/data --output figures/figure7
 
 The module defines
     numbers   the table of all that is shown, from `data.Tables` and what the settings say

@@ -1,8 +1,8 @@
 """Judge the claims of both papers over several experiments: every measurement, and the verdict of
 the best evidence.
 
-    specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output
-    docs/reference/evidence
+    specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv \
+        --output docs/reference/evidence
 
 For each claim and corpus one experiment counts (`RULE`); the page lists the others too.
 """

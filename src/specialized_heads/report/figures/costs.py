@@ -127,6 +127,7 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
         )
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
+    panels[1].margins(y=0.12)  # room for the labels of λ 0
     panels[1].axhline(0, **style.REFERENCE)
     whole = {paper.HEADS_PER_TYPE, *points.loc[points["kind"] == "baseline", "heads"]}
     of = f"{max(whole):.0f} encoder heads" if len(whole) == 1 else "all encoder heads"
