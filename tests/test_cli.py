@@ -12,8 +12,8 @@ from small import ENVIRONMENT, WORDS
 
 import specialized_heads
 from specialized_heads import cli
-from specialized_heads.exchange import export
 from specialized_heads.exchange.export import load_exported
+from specialized_heads.exchange.folder import read_card
 from specialized_heads.stage import UserError
 
 
@@ -95,17 +95,17 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
     printed = run("describe", exported).stdout.decode()
     assert "pruned/encoder_heads2, seed 7, of words in experiment tiny" in printed
     assert "BLEU 12.3 [11.0, 13.0] on 1,000 sentences (sig)" in printed
-    card = export.read_card(exported)
+    card = read_card(exported)
     assert f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB" in printed
     rows = [line.split() for line in printed.splitlines()[-3:]]
     expected = [["encoder", "0", "2", "2"], ["decoder", "4", "4", "8"], ["cross", "4", "4", "8"]]
     assert rows == expected
 
 
-def test_a_kept_baseline_is_described_and_translates() -> None:
+def test_a_given_baseline_is_described_and_translates() -> None:
     baseline = Path(__file__).parents[1] / "resources/baselines/reference_en_de/seed1"
     printed = run("describe", baseline).stdout.decode()
-    assert "baseline, seed 1, of reference_en_de\nen to de" in printed
+    assert "baseline, seed 1, of tatoeba_en_de\nen to de" in printed
     assert printed.splitlines()[-3].split() == ["encoder", *["8"] * 6, "48"]
     assert (
         run("translate", baseline, "--device", "cpu", given=b"Where is the dog?").stdout
