@@ -336,6 +336,15 @@ def shows(row: list[float], text: str) -> bool:
     return any(abs(scale * value - number) <= half for value in row for scale in (1, 100))
 
 
+def test_the_claims_of_each_study_are_those_of_the_evidence() -> None:
+    keys, values = ["claim", "corpus"], ["value", "low", "high", "verdict", "text"]
+    evidence = pd.read_csv(REFERENCE / "evidence.csv").set_index(keys)
+    for path in REFERENCE.glob("*/claims.csv"):
+        own = pd.read_csv(path).set_index(keys)[values].sort_index()
+        same = evidence[evidence["experiment"] == path.parent.name][values].sort_index()
+        pd.testing.assert_frame_equal(own, same, check_dtype=False)
+
+
 def test_of_figures_and_tables_those_are_kept_that_a_page_links() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     kept = [*REFERENCE.glob("*/figures/*"), *REFERENCE.glob("*/tables/*")]

@@ -44,10 +44,9 @@ def claim(low: float | None, high: float | None, **more: object) -> Claim:
     return Claim.model_validate(known | {"accepted": (low, high), "measure": "loss"} | more)
 
 
-LARGER = claim(0.01, None, directed=True)  # takes the whole interval
+LARGER = claim(0.01, None)
 IN_TOO_FEW = Verdict.IN_TOO_FEW.value
 HALF, LOSS = claim(0.4, 1.0), claim(None, 2.0)
-BETTER = claim(0.1, None, unit="points")  # than no difference
 OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=True)
 
 
@@ -56,34 +55,25 @@ OURS, SELECTED = claim(0.4, 1.0, our_threshold=True), claim(0.4, 1.0, selected=T
     [
         (LOSS, Measured(1.9, 1.0, 2.0, baselines=3), Verdict.REPRODUCED),
         (LOSS, Measured(1.9, 1.0, 2.0, baselines=2), Verdict.PARTLY),
-        (LOSS, Measured(1.9, 1.0, 3.0, baselines=3), Verdict.PARTLY),
         (LOSS, Measured(1.9, 1.0, 2.0, baselines=3, sufficient=False), Verdict.PARTLY),
+        # An interval that holds an end of the range decides nothing, wherever the value is.
+        (LOSS, Measured(1.9, 1.0, 3.0, baselines=3), Verdict.INCONCLUSIVE),
         (LOSS, Measured(2.1, 1.0, 3.0, baselines=3), Verdict.INCONCLUSIVE),
         (LOSS, Measured(2.1, 2.05, 3.0, baselines=3), Verdict.NOT_REPRODUCED),
         (LOSS, Measured(2.1, 2.05, 3.0, baselines=2), Verdict.IN_TOO_FEW),
         (LOSS, Measured(2.1, 2.05, 3.0, baselines=3, confounded=True), Verdict.CONFOUNDED),
         (HALF, Measured(0.3, 0.2, 0.6), Verdict.INCONCLUSIVE),
+        (HALF, Measured(0.5, 0.2, 0.6), Verdict.INCONCLUSIVE),
         (HALF, Measured(0.3, 0.2, 0.35), Verdict.IN_TOO_FEW),
-        (OURS, Measured(0.3, 0.2, 0.35), Verdict.BY_OUR_THRESHOLD),
+        (OURS, Measured(0.3, 0.2, 0.35, baselines=3), Verdict.BY_OUR_THRESHOLD),
+        (OURS, Measured(0.3, 0.2, 0.35), Verdict.IN_TOO_FEW),
         (SELECTED, Measured(0.5, 0.45, 0.6, baselines=3), Verdict.AFTER_SELECTION),
         (SELECTED, Measured(0.3, 0.2, 0.35, baselines=3), Verdict.NOT_REPRODUCED),
-        # A difference whose interval holds none is not shown.
-        (BETTER, Measured(0.11, -0.05, 0.26, baselines=3), Verdict.INCONCLUSIVE),
-        (BETTER, Measured(0.11, 0.05, 0.26, baselines=3), Verdict.PARTLY),
-        (
-            claim(-0.65, None, unit="difference"),
-            Measured(-0.3, -0.7, 0.1, baselines=3),
-            Verdict.PARTLY,
-        ),  # none is in the range
         # Without an interval, nothing is certain.
         (HALF, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),
-        (HALF, Measured(0.9, baselines=3), Verdict.PARTLY),
+        (HALF, Measured(0.9, baselines=3), Verdict.INCONCLUSIVE),
         (LARGER, Measured(0.3, 0.1, 0.5, baselines=3), Verdict.REPRODUCED),
-        (LARGER, Measured(0.3, 0.1, 0.5, baselines=2), Verdict.PARTLY),
         (LARGER, Measured(0.03, -0.68, 0.74, baselines=3), Verdict.INCONCLUSIVE),
-        # chance gives half of all differences this sign
-        (LARGER, Measured(0.3, baselines=3), Verdict.INCONCLUSIVE),
-        (LARGER, Measured(-0.1, -0.3, 0.1, baselines=3), Verdict.INCONCLUSIVE),
         (LARGER, Measured(-0.2, -0.3, -0.1, baselines=3), Verdict.NOT_REPRODUCED),
         (claim(None, None, judged=False), Measured(0.5, 0.4, 0.6, baselines=3), Verdict.VALUE_ONLY),
     ],
@@ -231,7 +221,6 @@ def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
     }
     reported |= {
         "all_opensubtitles_6_9_13": -0.13,
-        "obj_head_to_dependent": 0.37,
         "rare_words": 0.83,
     }
     reported |= {
@@ -298,7 +287,7 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     assert (before["encoder_opensubtitles"], before["functions_kept"], before["single"]) == (
         "not testable",  # 12% of the heads are left, not 8%
         "inconclusive",  # one baseline has no interval
-        "partly",  # effects as small as the paper's median cannot be seen
+        "inconclusive",  # with so few heads, twice the paper's share is possible
     )
     assert before["encoder_wmt"] == "inconclusive"  # −0.92 [−1.32, −0.52] at 21%, −0.65 would do
     written = stage("claims", given).with_suffix(".md").read_text(encoding="utf-8")

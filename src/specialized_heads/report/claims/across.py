@@ -41,7 +41,10 @@ RULE = (
     "experiment, the least favourable verdict counts; otherwise the verdict plays no part. The "
     "notes list every other measurement. Where a claim is about the best head, this is chosen on "
     "the sentences on which it is scored, as in the papers. n: baselines; the "
-    "[terms]({terms}) are explained elsewhere."
+    "[terms]({terms}) are explained elsewhere. In brackets: 95% intervals. With three baselines or "
+    "more they cover Student's over baselines and the one within baselines, with fewer the latter; "
+    "nothing is corrected for the number of claims. With three baselines, no claim that something "
+    "exists in most of them can be decided (3 of 3: 44% to 100%)."
 )
 # from reproduced to not reproduced
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
@@ -198,7 +201,11 @@ def _counts(rows: pd.DataFrame) -> str:
                 f"| {verdict.value} | "
                 f"{' | '.join(str(counts.loc[verdict, paper]) for paper in papers)} |"
             )
-    return "\n".join(lines) + "\n"
+    ours = counted[[CLAIMS[name].our_threshold for name in counted["claim"]]]
+    others = ours["verdict"].value_counts().drop(Verdict.BY_OUR_THRESHOLD, errors="ignore")
+    said = ", ".join(f"{number} {verdict}" for verdict, number in others.items())
+    note = f"Marked in the tables: the limit is ours for some of the others too ({said})."
+    return "\n".join([*lines, "", fill(note, WIDTH)][: None if said else -2]) + "\n"
 
 
 def _table(same: pd.DataFrame) -> Iterator[str]:
@@ -217,6 +224,9 @@ def _table(same: pd.DataFrame) -> Iterator[str]:
             values.append(_value(row.iloc[0].to_dict(), first["verdict"]) if testable else "–")
         text = f"{name}: {first['text']} ({first['section']})"
         verdict = "" if first["verdict"] == Verdict.VALUE_ONLY else first["verdict"]
+        verdict += ", our threshold" * (
+            CLAIMS[name].our_threshold and verdict not in ("", Verdict.BY_OUR_THRESHOLD)
+        )
         cells = [text, first["reported"], accepted(first, Unit(first["unit"])), *values, verdict]
         yield f"| {' | '.join(map(escape_markdown, cells))} |"
     yield ""
@@ -240,7 +250,7 @@ def _notes(same: pd.DataFrame, notes: dict[str, str]) -> Iterator[str]:
             where = row["experiment"] + f", {row['corpus']}" * (row["experiment"] in several)
             value = f"{ours(row, Unit(row['unit']))}, {row['verdict']}"
             said = row["note"] if row["best"] else value
-            parts.append(where + f": {said}" * bool(said))
+            parts += [f"{where}: {said}"] * bool(said)
         missing = of_claim[~of_claim["corpus"].isin(able["corpus"])]
         for reason, rows in missing.groupby("reason", sort=False):
             parts.append(f"{', '.join(rows['experiment'].unique())}: not testable, {reason}")

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache, partial
 from importlib import import_module
 from itertools import product
-from math import inf, isinf, isnan, nan
+from math import inf, isinf, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,19 +44,16 @@ class Verdict(StrEnum):
 
 
 VERDICTS = {
-    Verdict.REPRODUCED: "our value and its whole interval are in the accepted range, with three "
-    "baselines or more",
+    Verdict.REPRODUCED: "our whole interval is in the accepted range, with three baselines or more",
     Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
-    Verdict.PARTLY: "our value is in the range, but its interval is not, or there are fewer than "
-    "three baselines, or too few heads to generalise",
-    Verdict.INCONCLUSIVE: "our value is outside the range, but its interval reaches it or is "
-    "unknown; or the claim only says that something is larger, and the interval includes equality",
+    Verdict.PARTLY: "the whole interval is in the range, but there are fewer than three baselines, "
+    "or too few heads to generalise",
+    Verdict.INCONCLUSIVE: "our interval holds an end of the range, or is unknown",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
-    Verdict.NOT_REPRODUCED: "our value and its whole interval are outside the range, with three "
-    "baselines or more",
+    Verdict.NOT_REPRODUCED: "our whole interval is outside the range, with three baselines or more",
     Verdict.IN_TOO_FEW: "the same, with fewer baselines",
-    Verdict.BY_OUR_THRESHOLD: "outside the range, but the paper gives no number and the threshold "
-    "is ours",
+    Verdict.BY_OUR_THRESHOLD: "not reproduced, but the paper gives no number, so that the limit is "
+    "ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
 
@@ -76,8 +73,6 @@ class Unit(StrEnum):
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
 
-# the value of no difference
-NONE = {Unit.DIFFERENCE: 0.0, Unit.POINTS: 0.0, Unit.CORRELATION: 0.0, Unit.AREA: 0.5}
 FORMS = {
     Unit.BLEU: ".1f",
     Unit.DIFFERENCE: "+.2f",
@@ -122,9 +117,6 @@ class Claim(Section):
     measure: str = Field(description="the function that measures it")
     given: dict[str, Any] = Field({}, description="further arguments of the function")
     judged: bool = Field(True, description="false: a value without a verdict")
-    directed: bool = Field(
-        False, description="whether it only says that something is larger than something else"
-    )
     selected: bool = Field(
         False, description="whether the training recipe was selected by this measure"
     )
@@ -219,27 +211,21 @@ def measure(claim: Claim) -> Callable[[Evidence], Measured]:
 
 
 def judge(claim: Claim, measured: Measured) -> Verdict:
-    """The verdict on a claim that can be tested; see `VERDICTS`. A comparison with a missing
-    interval fails."""
+    """The verdict on a claim that can be tested; see `VERDICTS`. A comparison with a missing end of
+    an interval fails."""
     if not claim.judged:
         return Verdict.VALUE_ONLY
     if measured.confounded:
         return Verdict.CONFOUNDED
     low, high = claim.range
-    certain = low <= measured.low and measured.high <= high
     enough = measured.baselines >= LEAST_BASELINES
-    if not low <= measured.value <= high:
-        if isnan(measured.low) or (measured.low <= high and measured.high >= low):
-            return Verdict.INCONCLUSIVE
-        if claim.our_threshold:
-            return Verdict.BY_OUR_THRESHOLD
-        return Verdict.NOT_REPRODUCED if enough else Verdict.IN_TOO_FEW
-    none = NONE.get(claim.unit, nan)
-    if not certain and (
-        claim.directed or (measured.low <= none <= measured.high and not low <= none <= high)
-    ):
+    if measured.high < low or measured.low > high:
+        if not enough:
+            return Verdict.IN_TOO_FEW
+        return Verdict.BY_OUR_THRESHOLD if claim.our_threshold else Verdict.NOT_REPRODUCED
+    if not (low <= measured.low and measured.high <= high):
         return Verdict.INCONCLUSIVE
-    if not (certain and measured.sufficient and enough):
+    if not (enough and measured.sufficient):
         return Verdict.PARTLY
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED
 

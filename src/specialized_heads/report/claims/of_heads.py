@@ -157,6 +157,26 @@ def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measur
     return mean_of(shares, within=(within.low, within.high), n=layers, of="layers", bounds=SHARES)
 
 
+def top_has_function(evidence: Evidence) -> Measured:
+    """The share of encoder layers whose most relevant head has a function; the note has that of all
+    heads."""
+    heads = _relevant(evidence)
+    heads = heads.assign(labelled=list(map(bool, evidence.functions(heads))))
+    top = heads.loc[heads.groupby(["seed", "layer"])["relevance"].idxmax()]
+    shares, count = top.groupby("seed")["labelled"].mean(), int(top["labelled"].sum())
+    within = proportion(count, len(top), of="layers")
+    note = f"of all heads {Unit.SHARE.text(heads['labelled'].mean())}; "
+    note += f"by seed {each(shares, Unit.SHARE.text)}"
+    return mean_of(
+        shares,
+        within=(within.low, within.high),
+        n=len(top),
+        of="layers",
+        note=note,
+        bounds=SHARES,
+    )
+
+
 def top_share(relevance: pd.Series) -> float:
     """The share of the relevance of a layer that the top quarter of its heads has, signs
     ignored."""

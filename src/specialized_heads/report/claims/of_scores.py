@@ -99,20 +99,23 @@ def difference(
         values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
         ends.append(interval)
         drawn.append([np.interp(left, shares, series) for series in resampled.T])
-    within, source = tuple(np.nanmean(ends, axis=0)), "mean of the seeds' intervals"
+    known = int(np.isfinite(ends).all(axis=1).sum())
+    within = tuple(np.nanmean(ends, axis=0))
+    source = f"mean of the intervals of {known} of {len(ends)} seeds"
     if all(len(samples) for samples in drawn):
-        within, source = tuple(np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))), "sentences"
+        within = tuple(np.quantile(np.mean(drawn, axis=0), (0.025, 0.975)))
+        source = "over sentences"
     by_seed = pd.Series(values, dtype=float)
     note = seeds_note(by_seed, within, source=source) if len(by_seed) > 1 else ""
     sentences = int(evidence.scores["sentences"].iloc[0])
     return mean_of(by_seed, within=within, n=sentences, of="sentences", note=note)
 
 
-def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "sentences") -> str:
+def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "over sentences") -> str:
     """The values of several seeds, and the interval over sentences, where that over baselines may
     have widened it."""
     form = Unit.DIFFERENCE.text
-    return f"by seed {each(by_seed, form)}; over {source} [{', '.join(map(form, within))}]"
+    return f"by seed {each(by_seed, form)}; {source} [{', '.join(map(form, within))}]"
 
 
 def require_near(shares: np.ndarray, share: float) -> None:

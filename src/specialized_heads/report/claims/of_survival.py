@@ -32,6 +32,7 @@ from specialized_heads.report.claims.of_scores import require_near
 ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation with its direction
 # Heads left that the next larger model has too, of how many, and as many by chance.
 NESTED = ["in_larger", "of", "by_chance"]
+LEAST_LAYERS = 3  # two layers show a difference, not a direction
 MIN_REMOVED = 10  # a direction needs at least as many removed heads
 # of a function's score: a head so close to the threshold before pruning may pass it by noise
 NEAR_THRESHOLD = 0.05
@@ -50,7 +51,7 @@ def survival(
     values = by_baseline(heads, difference)
     _, low, high, p_value = slope(heads["labelled"], heads["survival"], heads[["seed", *STRATA]])
     note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
-    note += f"heads as independent: {p_text(p_value)}"
+    note += f"{p_text(p_value)} if heads were independent"
     owners = int(heads["labelled"].sum())
     return mean_of(values, within=(low, high), n=len(heads), of="heads", note=note, owners=owners)
 
@@ -322,7 +323,10 @@ def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
 def layer_order(evidence: Evidence, *, kind: str) -> Measured:
     """Change of a type's survival per layer, when all types are pruned."""
     heads = evidence.survival("all")
-    return _direction(heads[heads["type"] == kind], lambda same: same["layer"])
+    heads = heads[heads["type"] == kind]
+    layers = heads["layer"].nunique()
+    require(layers >= LEAST_LAYERS, f"{layers} layers have no direction; it takes {LEAST_LAYERS}")
+    return _direction(heads, lambda same: same["layer"])
 
 
 def _direction(heads: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series]) -> Measured:
@@ -332,8 +336,8 @@ def _direction(heads: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series]) -> M
     values = by_baseline(heads, lambda same: slope(x(same), same["survival"], same[["seed"]])[0])
     removed = int((heads["survival"] < 1).sum())
     note = (
-        f"{same_sign(values)}: {each(values, Unit.POINTS.text)}; heads as independent: "
-        f"{p_text(p_value)}"
+        f"{same_sign(values)}: {each(values, Unit.POINTS.text)}; {p_text(p_value)} if heads were "
+        "independent"
     )
     measured = mean_of(
         values, within=(low, high), n=removed, of="removed heads", note=note, bounds=DIFFERENCES
