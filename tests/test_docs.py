@@ -252,16 +252,12 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
         first = same.iloc[0]
         pairs = (best.get(f"EN-{other} Tatoeba", "") for other in ("DE", "FR"))
         judged.add((first["reported"], *pairs, first["verdict"]))
-    text = (
-        (ROOT / "README.md")
-        .read_text(encoding="utf-8")
-        .partition("## Does it hold?")[2]
-        .partition("\n## ")[0]
-    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = readme.partition("## Does it hold?")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|")[1:] for line in text.splitlines() if line.startswith("| ")]
     shown = {tuple(cell.strip() for cell in row) for row in rows}
-    assert len(shown) > 8 and shown - {("paper", "EN-DE", "EN-FR", "verdict")} < judged
-    sentence = text.partition("these counts: ")[2].partition("([results")[0]
+    assert len(shown) > 8 and shown - {("paper", "EN-DE", "EN-FR", "verdict (EN-DE)")} < judged
+    sentence = text.partition("evidence.md): ")[2].partition("([results")[0]
     of_v, of_m = (list(map(int, re.findall(r"\d+", part))) for part in sentence.split("; "))
     first = evidence.drop_duplicates("claim")
     v, m = (
@@ -271,6 +267,7 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
     for numbers, counted in ((of_v, v), (of_m, m)):
         del counted["value only"], counted["not testable"]
         assert numbers == [counted[kind] for kind in VERDICTS if counted[kind]]
+    assert f"tests {sum(v.values()) + sum(m.values())} of their claims" in " ".join(readme.split())
 
 
 NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"
