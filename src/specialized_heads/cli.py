@@ -89,7 +89,7 @@ def main() -> None:
     argument("--output", help="writes NAME.md and NAME.csv", **written)
 
     args = parser.parse_args()
-    # torch would take all processors of the machine
+    # Otherwise torch would take all processors of the machine.
     os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
     try:
         if sys.stdout is None:

@@ -200,7 +200,7 @@ def read_model(
             shell = cls.from_config(config, trust_remote_code=False)
         prefix = f"{shell.base_model_prefix}."
         for name, tensor in shell.state_dict().items():
-            # weights of the encoder alone have no prefix
+            # Files with the encoder alone have no prefix.
             names = (name, name.removeprefix(prefix), prefix + name)
             path, shape = next(
                 (stored[each] for each in names if each in stored), (folder, tuple(tensor.shape))

@@ -151,8 +151,8 @@ class Result(NamedTuple):
     """A figure (`figures/<name>`) or a table."""
 
     stem: str  # its path below the experiment's folder, without suffix
-    # below specialized_heads.report; in a module of several results, with what the names of its
-    # functions begin with
+    # Below specialized_heads.report; in a module of several results, followed by the prefix of
+    # its functions.
     module: str
     category: str
     label: str

@@ -286,7 +286,7 @@ def _known_keys(location: Iterable[str | int]) -> list[str]:
         members = typing.get_args(kind)
         if isinstance(kind, type) and issubclass(kind, Section):
             kind = kind.model_fields[str(part)].annotation
-        # the tag of a discriminated union
+        # `part` is the tag of a discriminated union.
         elif typing.get_origin(kind) in (typing.Union, types.UnionType):
             kind = next(
                 m for m in members if part in typing.get_args(m.model_fields["kind"].annotation)

@@ -29,7 +29,7 @@ CONTINUED = {
     "continued_count": "count",
     "continued_regularised": "regularised",
 }  # by first part
-# of pruning
+# Kinds of models that are controls of pruning.
 CONTROLS = (
     "scratch",
     "continued",
@@ -41,7 +41,7 @@ CONTROLS = (
 KINDS = ("baseline", "checkpoint", "pruned", *CONTROLS, "cut", "finetuned")
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
-# of pruning: encoder heads with the decoder frozen, or heads of all three attention types
+# Scopes of pruning: encoder heads with the decoder frozen, or heads of all three types.
 SCOPES = ("encoder", "all")
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)

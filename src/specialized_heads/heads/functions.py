@@ -8,8 +8,8 @@ both sentences are read at constant speed. Rare words (5.3): the largest weight 
 frequent token. Syntactic heads (5.2) are the subject of `heads.syntactic`. EOS is left out.
 
 The paper labels encoder heads. Here decoder heads can also be positional, and cross-attention heads
-diagonal (on the diagonal or next to it). A further function that is a share of argmaxes is a row of
-`FUNCTIONS`.
+diagonal (on the diagonal or next to it). A further function that is a share of largest weights is a
+row of `FUNCTIONS`.
 
 Figures and tables import this module, so it does without PyTorch. Shapes: B sentences, H heads of
 one type over all layers, T queries, S keys.

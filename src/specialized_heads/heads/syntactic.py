@@ -110,7 +110,7 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     """
     # The serialised form has byte offsets in all SentencePiece versions since 0.2.0.
     encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
-    # of each byte
+    # The character to which each byte belongs.
     character = [*(index for index, letter in enumerate(text) for _ in letter.encode()), len(text)]
     spans = []
     for piece in encoded.pieces:

@@ -183,7 +183,7 @@ class Network(nn.Module):
         LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those
         tensors with this model.
         """
-        # where the output of a LayerNorm is the residual stream
+        # With post-norm, the output of a LayerNorm is the residual stream.
         post_norm = self.architecture.post_norm
         shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
         narrow = copy.deepcopy(self, shared)

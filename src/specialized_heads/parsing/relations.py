@@ -1,7 +1,7 @@
 """Stage relations: how often each dependency relation occurs, and how well a fixed offset would
 find it (section 5.2).
 
-The baseline that a syntactic head must beat always looks at one relative position: for each
+The fixed offset that a syntactic head must beat always looks at one relative position: for each
 relation and direction, the most frequent distance, in words, from the attending word to its target.
 
 A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Relations of Stanford

@@ -83,7 +83,7 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
     row["fixed_patterns"] = bool(architecture.get("fixed_patterns"))
     row["parameters"] = described["parameters"]
     if "target_vocabulary" in architecture:
-        # of the target, besides the source's
+        # Embedding matrices of the target, besides the source's.
         matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)
         pieces = architecture["source_vocabulary"] + matrices * architecture["target_vocabulary"]
         row["parameters_without_embeddings"] = row["parameters"] - architecture["width"] * pieces

@@ -46,7 +46,7 @@ RULE = (
     "nothing is corrected for the number of claims. With three baselines, no claim that something "
     "exists in most of them can be decided (3 of 3: 44% to 100%)."
 )
-# from reproduced to not reproduced
+# Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
 WIDTH = 100  # of a line, characters
 TERMS = Path(__file__).parents[4] / "docs" / "heads.md"

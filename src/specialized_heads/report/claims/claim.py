@@ -304,7 +304,7 @@ def ours(values: dict, unit: Unit) -> str:
 def _counted(values: dict) -> str:
     if pd.isna(values["n"]):
         return ""
-    # of plurals the first
+    # For n = 1, the first plural becomes singular.
     of = re.sub(r"s\b", "", values["of"], count=1) if values["n"] == 1 else values["of"]
     return f"{values['n']:,} {of}"
 

@@ -34,7 +34,7 @@ ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation
 NESTED = ["in_larger", "of", "by_chance"]
 LEAST_LAYERS = 3  # two layers show a difference, not a direction
 MIN_REMOVED = 10  # a direction needs at least as many removed heads
-# of a function's score: a head so close to the threshold before pruning may pass it by noise
+# A head whose margin is this close to the threshold before pruning may pass it by noise.
 NEAR_THRESHOLD = 0.05
 
 

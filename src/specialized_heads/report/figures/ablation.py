@@ -149,7 +149,7 @@ def sets_draw(heads: pd.DataFrame) -> Figure:
     drawn, _, panels = style.panels(
         len(corpora), across=across, height=height, more_height=0.35, width=width
     )
-    # BERT has one
+    # BERT has one attention type.
     types = {kind: look for kind, look in style.TYPES.items() if kind in set(heads["type"])}
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
         for kind, (name, look) in types.items():

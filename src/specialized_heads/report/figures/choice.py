@@ -158,7 +158,7 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
 
 
 def survival_draw(rows: pd.DataFrame) -> Figure:
-    """Do specialised heads survive pruning? The paper's main claim as a number for each pruned
+    """Do heads with a function survive pruning? The paper's main claim, as a number for each pruned
     model (section 6.2.2).
 
     A point is the survival of encoder heads with a function minus that of heads without, within
@@ -170,7 +170,7 @@ def survival_draw(rows: pd.DataFrame) -> Figure:
     groups = rows.groupby(["corpus", "scope"], sort=False)
     wide = {"inches": style.DOUBLE - 2, "size": 8}
     titles = {key: style.wrap(f"{key[0]}, {style.SCOPES[key[1]]}", **wide) for key in groups.groups}
-    # rows of its further lines
+    # Extra rows for titles of several lines.
     more = {key: 0.8 * title.count("\n") for key, title in titles.items()}
     lines = len(rows) + 1.6 * groups.ngroups + sum(more.values())
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")

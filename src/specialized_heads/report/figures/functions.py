@@ -136,7 +136,7 @@ def labels_notes(rows: pd.DataFrame) -> list[str]:
         if row.uncertain:
             line += f", {row.uncertain} of them with a margin whose interval includes zero"
         if not row.labelled:
-            # 0: imported
+            # Imported models have 0 updates.
             few = f"{row.updates:,} updates of training are few, or " if row.updates else ""
             line += f"; most likely {few}the model is small"
         lines.append(f"{line}.")

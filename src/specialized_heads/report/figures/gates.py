@@ -157,7 +157,7 @@ def pruning_numbers(tables: Tables) -> pd.DataFrame:
     heads = heads.assign(functions=heads["functions"].map("; ".join))[
         ["corpus", "type", "layer", "head", "functions"]
     ]
-    # a given baseline may lack some
+    # A given baseline may lack some heads.
     known = heads.groupby(["corpus", "type", "layer"])["head"].agg(list).to_dict()
     gates = [
         [*(record[key] for key in model), kind, layer, head, record["update"], p_open]
@@ -181,8 +181,8 @@ def pruning_draw(table: pd.DataFrame) -> Figure:
 
     A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers,
     and updates run to the right. A marker beside a row is a function of the head before pruning.
-    The bar above a panel, and "choosing", is the phase in which gates decide: the updates between
-    which some close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided"
+    The bar above a panel, and "choosing", is the phase in which gates decide: the updates during
+    which gates close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided"
     counts the gates that are neither closed nor fully open with probability 0.9 when the heads are
     chosen: at the end or, with a target number of heads, where the gates become constants, which
     shows as saturated greys.

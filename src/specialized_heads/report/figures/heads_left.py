@@ -236,8 +236,8 @@ def _reported() -> pd.DataFrame:
 
 
 def figure9_draw(points: pd.DataFrame) -> Figure:
-    """Figure 9: the share of the heads of each attention type that stays active as fewer heads are
-    left (section 6.3.2).
+    """Figure 9: the share of the heads of each attention type that is left as pruning removes more
+    (section 6.3.2).
 
     With scope `all`, encoder and decoder self-attention and cross-attention compete under one
     penalty. Shares instead of counts compare types of different depth. One panel per corpus, and
@@ -300,7 +300,7 @@ def _layers(models: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def figure10_draw(points: pd.DataFrame) -> Figure:
-    """Figure 10: in which layers of the decoder heads stay active as fewer heads are left
+    """Figure 10: in which layers of the decoder heads are left as pruning removes more
     (section 6.3.2).
 
     Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd, and

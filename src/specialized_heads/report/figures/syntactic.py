@@ -80,8 +80,8 @@ def figure3_draw(bars: pd.DataFrame) -> Figure:
     (section 5.2).
 
     Negative positions are to the left of the head. The first and the last bar include everything
-    farther away, so the bars of a panel sum to one. The most frequent position is the baseline that
-    a syntactic head has to beat. Figure 4 and table 1 leave out arcs within a subword.
+    farther away, so the bars of a panel sum to one. The most frequent position is the fixed offset
+    that a syntactic head has to beat. Figure 4 and table 1 leave out arcs within a subword.
     """
     relations = style.by(bars, "relation")
     drawn, grid, panels = style.panels(
@@ -180,9 +180,9 @@ def figure4_draw(scores: pd.DataFrame) -> Figure:
     corpus (section 5.2.2).
 
     Every head is a dot. The best head is a marker with its 95% interval, and a ✓ where the head
-    counts as syntactic for that relation; a bar marks the accuracy of the most frequent relative
-    position. The paper's best heads appear beside ours. The best head is chosen on the sentences on
-    which it is scored.
+    counts as syntactic for that relation; a bar marks the accuracy of the best fixed offset. The
+    paper's best heads appear beside ours. The best head is chosen on the sentences on which it is
+    scored.
     """
     groups = dict(list(scores.groupby(["relation", "direction"], sort=False)))
     # Colour and marker of each corpus.
