@@ -257,7 +257,7 @@ def figure9_draw(points: pd.DataFrame) -> Figure:
         title = corpus + sweep.seeds_note(rows)
         axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
     for axes in grid[:, 0]:
-        axes.set_ylabel("active heads, share of their type")
+        axes.set_ylabel("heads left, share of their type")
     handles = [style.key(look, name) for name, look in style.TYPES.values()]
     handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(points)]
     style.legend(drawn, handles, ncols=4)
@@ -273,7 +273,7 @@ def shares(
     total: float,
     of: str,
 ) -> None:
-    """Draw the share of active heads of each group, named in `column`, against the share of all
+    """Draw the share of heads left of each group, named in `column`, against the share of all
     heads that is left, of `total`, which the axis calls `of`."""
     for place, (group, look) in enumerate(looks.items()):
         own = rows[rows[column] == group]
@@ -323,7 +323,7 @@ def figure10_draw(points: pd.DataFrame) -> Figure:
             own = rows[rows["type"] == kind]
             shares(axes, own, "layers", looks, total=total, of=f"all {total}")
             axes.set_title(style.TYPES[kind][0])
-        block.axes[0].set_ylabel("active heads in the group")
+        block.axes[0].set_ylabel("heads left, share of the group")
         names = [
             f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads_text(heads[layers])})"
             for layers in looks

@@ -281,7 +281,7 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
         handles.append(style.marker_key("✓: the best head is syntactic", marker=""))
     handles += [
         style.marker_key("95% bootstrap interval", marker="|", markersize=7, **grey),
-        Line2D([], [], color="black", linewidth=1.4, label="baseline: most frequent position"),
+        Line2D([], [], color="black", linewidth=1.4, label="best fixed offset"),
         style.marker_key("other heads", markersize=1.8, alpha=0.6, **grey),
     ]
     for handle in handles:
