@@ -45,15 +45,14 @@ class Verdict(StrEnum):
 
 VERDICTS = {
     Verdict.REPRODUCED: "our whole interval is in the accepted range, with three baselines or more",
-    Verdict.AFTER_SELECTION: "the same, but the training recipe was selected by this measure",
-    Verdict.PARTLY: "the whole interval is in the range, but there are fewer than three baselines, "
+    Verdict.AFTER_SELECTION: "reproduced, but the training recipe was selected by this measure",
+    Verdict.PARTLY: "our whole interval is in the range, but there are fewer than three baselines, "
     "or too few heads to generalise",
     Verdict.INCONCLUSIVE: "our interval holds an end of the range, or is unknown",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
     Verdict.NOT_REPRODUCED: "our whole interval is outside the range, with three baselines or more",
-    Verdict.IN_TOO_FEW: "the same, with fewer baselines",
-    Verdict.BY_OUR_THRESHOLD: "not reproduced, but the paper gives no number, so that the limit is "
-    "ours",
+    Verdict.IN_TOO_FEW: "our whole interval is outside the range, with one or two baselines",
+    Verdict.BY_OUR_THRESHOLD: "not reproduced, but the paper gives no number: the limit is ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
 
