@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from math import nan
 from pathlib import Path
 
 import pandas as pd
@@ -415,6 +416,25 @@ def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> No
     assert rows["experiment"].iloc[0] == "unequal"  # three baselines count before equal schedules
     alone = across.ranked(across.measured([kept("one"), equal])).query("claim == 'scratch'")
     assert alone["experiment"].iloc[0] == "equal" and alone["verdict"].iloc[0] != "confounded"
+
+
+def test_that_something_exists_is_judged_on_each_baseline_once() -> None:
+    """Three baselines, one of them again in another experiment, and two of another corpus."""
+    rows = pd.DataFrame(
+        [
+            ("long", "de", 1.0, 3, (1.29, 1.28, 1.27)),
+            ("default", "de", 1.0, 1, (1.28,)),
+            ("other", "fr", 0.5, 2, (1.29, 0.96)),  # equal losses on another corpus
+        ],
+        columns=["experiment", "corpus", "value", "n", "losses"],
+    )
+    known = {"claim": "positional", "of": "baselines", "unit": "share", "verdict": "", "note": ""}
+    known |= {"low": nan, "high": nan, "baselines": 1}
+    [row] = across._pooled(rows.assign(**known)).to_dict("records")
+    assert (row["value"], row["n"], row["baselines"]) == (pytest.approx(4 / 5), 5, 5)
+    assert row["note"] == "each baseline once: long, other"
+    assert row["verdict"] == Verdict.INCONCLUSIVE  # 4 of 5: 38% to 96%
+    assert across._pooled(rows[:2].assign(**known)).empty  # one experiment has them all
 
 
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:

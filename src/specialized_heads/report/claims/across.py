@@ -24,10 +24,12 @@ from specialized_heads.report.claims.claim import (
     Verdict,
     accepted,
     claims,
+    judge,
     judged,
     ours,
 )
 from specialized_heads.report.claims.evidence import every_evidence
+from specialized_heads.report.claims.inference import proportion
 from specialized_heads.report.data import is_decided
 from specialized_heads.report.make import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
@@ -43,8 +45,9 @@ RULE = (
     "the sentences on which it is scored, as in the papers. n: baselines; the "
     "[terms]({terms}) are explained elsewhere. In brackets: 95% intervals. With three baselines or "
     "more they cover Student's over baselines and the one within baselines, with fewer the latter; "
-    "nothing is corrected for the number of claims. With three baselines, no claim that something "
-    "exists in most of them can be decided (3 of 3: 44% to 100%)."
+    "nothing is corrected for the number of claims. Whether something exists in most baselines "
+    "is judged on the different baselines of all experiments: three are too few (3 of 3: 44% to "
+    "100%)."
 )
 # Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
@@ -85,9 +88,40 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             _updates(own[corpus], CLAIMS[name])
             for name, corpus in zip(rows["claim"], rows["corpus"])
         ]
+        losses = [_losses(own[corpus].models) for corpus in rows["corpus"]]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
-        frames.append(rows.assign(updates=updates, **more))
-    return pd.concat(frames, ignore_index=True)
+        frames.append(rows.assign(updates=updates, losses=losses, **more))
+    rows = pd.concat(frames, ignore_index=True)
+    return pd.concat([rows, _pooled(rows)], ignore_index=True).drop(columns="losses")
+
+
+def _losses(models: pd.DataFrame) -> tuple[float, ...]:
+    """The development losses of the baselines, which tell whether two are the same model."""
+    return tuple(models.loc[models["kind"] == "baseline", "dev_loss"].round(4))
+
+
+def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
+    """The shares of baselines over all experiments, each baseline once: one experiment has too few
+    for a claim that something exists."""
+    pooled = []
+    shares = rows[rows["of"].eq("baselines") & rows["unit"].eq(Unit.SHARE.value)]
+    shares = shares[[CLAIMS[name].of_baselines for name in shares["claim"]]]
+    for name, same in shares.sort_values("n", ascending=False).groupby("claim", sort=False):
+        seen: set[tuple[str, float]] = set()
+        count, used = 0, []
+        for row in same.itertuples():
+            own = {(row.corpus, loss) for loss in row.losses}
+            if not own & seen:
+                seen |= own
+                count += round(row.value * row.n)
+                used.append(row)
+        note = "each baseline once: " + ", ".join(row.experiment for row in used)
+        total = int(sum(row.n for row in used))
+        share = proportion(count, total, of="baselines", note=note, baselines=total)
+        more = {"verdict": judge(CLAIMS[name], share).value, "experiment": "all"}
+        if len(used) > 1:
+            pooled.append(same.iloc[0].to_dict() | vars(share) | more | {"corpus": "all baselines"})
+    return pd.DataFrame(pooled, columns=rows.columns)
 
 
 def _updates(tables: data.Tables, claim: Claim) -> int:
@@ -170,7 +204,7 @@ def _experiments(folders: list[Path], output: Path) -> str:
     models = pd.concat(data.load([folder]).models.assign(folder=folder) for folder in folders)
     models = models[models["kind"] == "baseline"].sort_values(["corpus", "seed"], kind="stable")
     most = models.groupby(["folder", "corpus"])["seed"].transform("size")
-    models = models.assign(most=most, loss=models["dev_loss"].round(4))
+    models = models.assign(most=most, loss=models["dev_loss"].round(4))  # as in `_losses`
     models = models.sort_values("most", ascending=False, kind="stable")
     head = ["| experiment | corpus | baselines | updates | the same models |", "|" + " --- |" * 5]
     lines: list[str] = []

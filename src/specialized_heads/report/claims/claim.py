@@ -119,6 +119,9 @@ class Claim(Section):
     selected: bool = Field(
         False, description="whether the training recipe was selected by this measure"
     )
+    of_baselines: bool = Field(
+        False, description="whether it says that something exists, in most baselines"
+    )
     our_threshold: bool = Field(
         False, description="whether the paper gives no number, so that the limit is ours"
     )
