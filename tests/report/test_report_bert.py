@@ -174,7 +174,7 @@ def test_the_evidence_is_that_of_one_task(evidence: Evidence, task) -> None:
         assert measure(CLAIMS["bert_single"])(second).value == pytest.approx((0 + 8) / 16)
         alone = measure(CLAIMS["bert_alone"])(second)
         assert (alone.value, alone.n) == (pytest.approx(kept / 4), 4)
-        assert "2 of 4 lose nothing at p < 0.01" in alone.note
+        assert "at p < 0.01 alone, 2 of 4 lose nothing" in alone.note
 
 
 def test_both_methods_are_points_of_one_figure(task) -> None:

@@ -215,8 +215,8 @@ def one_is_enough(evidence: Evidence) -> Measured:
     lose = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
     note = "the best heads are chosen on the same test set"
     if evidence.of == "classification":
-        note += f"; {(~lose).sum()} of {len(best)} lose nothing at p < 0.01, others less than "
-        note += f"{VISIBLE} points, which the paper's test could not see"
+        note += f"; losses below {VISIBLE} points, which the paper's test could not see, do not "
+        note += f"count: at p < {SIGNIFICANT} alone, {(~lose).sum()} of {len(best)} lose nothing"
         lose &= best["delta"] < -VISIBLE
     return _share(~lose, best["seed"], of="layers", note=note)
 
