@@ -17,6 +17,7 @@ from specialized_heads import evaluation
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.evaluation import compare, tokenizer
 from specialized_heads.languages import without_region
+from specialized_heads.stage import UserError
 
 REFERENCES = [f"Кот номер {i} видит собаку и {i % 7} больших домов." for i in range(60)]
 GOOD = [
@@ -139,6 +140,15 @@ def test_the_second_model_is_compared_as_the_baseline_is(scored) -> None:
     assert np.quantile(drawn, (0.025, 0.975)) == pytest.approx(
         [one["difference_low"], one["difference_high"]], abs=2e-3
     )
+
+
+@pytest.mark.parametrize("lines", [BAD[:-1], [*BAD, ""], []])
+def test_a_wrong_number_of_lines(scored, lines: list[str]) -> None:
+    for given in ((lines,), (BAD, lines)):
+        with pytest.raises(UserError, match=rf"{len(lines)} lines for 60 sentences"):
+            scored(*given)
+    with pytest.raises(UserError, match=rf"tokenised.txt: {len(lines)} lines for 60 sentences"):
+        scored(BAD, tokenised=lines)
 
 
 def test_empty_and_odd_lines_keep_their_place(scored) -> None:

@@ -136,9 +136,14 @@ def _resampled(
     return np.array(resampled)
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read a translation, whose lines end with a line feed only."""
-    return path.read_bytes().decode("utf-8").split("\n")[:-1]
+def read_lines(path: Path, *, references: list[str]) -> list[str]:
+    """Read a translation, whose lines end with a line feed only; a `UserError` unless it has one
+    line per reference: sacreBLEU would score the shorter text without a word."""
+    lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+    if len(lines) != len(references):
+        problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
+        raise stage.UserError(f"{path}: {problem}; delete it and run again")
+    return lines
 
 
 def of_moses_tokens(
@@ -169,11 +174,11 @@ FILES = ("translation", "tokenised", "references", "output")
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
     [references] = read_columns(files.references, "target")
-    translation = read_lines(files.translation)
+    translation = read_lines(files.translation, references=references)
     lowercase = settings.preprocess == "paper"
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)
     reference_tokens = apply(references, language=settings.language, mode="paper")
-    tokens = read_lines(files.tokenised)
+    tokens = read_lines(files.tokenised, references=references)
     score = metric.corpus_score(translation, [references], n_bootstrap=SAMPLES)
     result = {
         "bleu": score.score,
@@ -200,7 +205,8 @@ def main(files: stage.Files, settings: Settings) -> None:
         values: tuple[float | list[float] | None, ...] = (None,) * 5
         if path:
             options = {"language": settings.language, "lowercase": lowercase}
-            other, [system], _ = compare(read_lines(path), [translation], references, **options)
+            others = read_lines(path, references=references)
+            other, [system], _ = compare(others, [translation], references, **options)
             drawn = system.differences.round(3).tolist()
             values = (system.bleu - other, system.low, system.high, system.p_value, drawn)
         names = ("difference", "difference_low", "difference_high", "p_value", "difference_samples")
