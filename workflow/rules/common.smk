@@ -84,7 +84,8 @@ def model_in(folder):
 
 
 def planned(function, **more):
-    """Input function: the files that a function of `experiment.inputs` names for the wildcards of a job."""
+    """Input function: the files that a function of `experiment.inputs` names for the wildcards of a
+    job."""
     return lambda wildcards: unmoved(function(experiment, **wildcards, **more))
 
 
@@ -98,21 +99,25 @@ def unmoved(files):
 
 
 def as_json(function, **more):
-    """A parameter of a job: what a function of the experiment and of its wildcards returns, as JSON."""
+    """A parameter of a job: what a function of the experiment and of its wildcards returns, as
+    JSON."""
     return lambda wildcards: json.dumps(
         function(experiment, **wildcards, **more), ensure_ascii=False
     )
 
 
 def settings(module, compute=None, **more):
-    """The settings of a stage: `compute`, a function of `experiment.stages`, returns those that are no keys of the experiment."""
+    """The settings of a stage: `compute`, a function of `experiment.stages`, returns those that are
+    no keys of the experiment."""
     return as_json(stages.settings(module, compute), **more)
 
 
 def flags(wildcards, input, output):
-    """The files of a job as arguments: a file called `train` follows `--train`, and the first output without a name `--output`.
+    """The files of a job as arguments: a file called `train` follows `--train`, and the first
+    output without a name `--output`.
 
-    Inputs without a name are waited for and not passed; further outputs without a name are written beside the named ones.
+    Inputs without a name are waited for and not passed; further outputs without a name are written
+    beside the named ones.
     """
     unnamed = len(output) - sum(
         len(files) if isinstance(files, list) else 1 for _, files in output.items()
@@ -125,14 +130,16 @@ def flags(wildcards, input, output):
 
 
 def corpus_flags(wildcards, input, output):
-    """The files that a corpus is read from, too: inputs, or what `download` has fetched beside a card that is one."""
+    """The files that a corpus is read from, too: inputs, or what `download` has fetched beside a
+    card that is one."""
     files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
     files = [each if each.endswith(file) else file for file, each in zip(files, input)]
     return [*flags(wildcards, input, output), "--resource", *files]
 
 
 def figure_flags(wildcards, input, output):
-    """The command line of a figure or table: the five tables, what else it reads, and where it writes."""
+    """The command line of a figure or table: the five tables, what else it reads, and where it
+    writes."""
     more = [file for name in figures.BY_STEM[wildcards.stem].files for file in input[name]]
     return [
         "--data",
@@ -163,7 +170,8 @@ def shown(path):
 
 
 def launcher(wildcards, resources):
-    """The command that starts a training stage: one process, or one per GPU if a profile gives the job several."""
+    """The command that starts a training stage: one process, or one per GPU if a profile gives the
+    job several."""
     # Sites that want gres have gres="gpu:2" or gres="gpu:a100:2" in place of gpu=2.
     gres = re.fullmatch(r"gpu(:[\w.]+)??:(\d+)", str(resources.get("gres", "")))
     processes = int(gres[2] if gres else resources.get("gpu", 0))
@@ -177,7 +185,8 @@ GPU = {} if experiment.device == "cpu" else {"gpu": 1}
 
 
 def needs(gpu, /, *, gigabytes, hours):
-    """Resources of a job for the paper's experiment: memory and time for clusters, more of both with each attempt."""
+    """Resources of a job for the paper's experiment: memory and time for clusters, more of both
+    with each attempt."""
     return gpu | {
         "mem_mb": lambda wildcards, attempt: 1000 * gigabytes * attempt,
         "runtime": lambda wildcards, attempt: 60 * hours * attempt,
@@ -185,7 +194,8 @@ def needs(gpu, /, *, gigabytes, hours):
 
 
 def stage(module, compute=None, /, data=(), **more):
-    """Parameters of a stage: its module and function, the hash of the code and of what else it reads, and the settings."""
+    """Parameters of a stage: its module and function, the hash of the code and of what else it
+    reads, and the settings."""
     names = module.split()
     return {
         "module": names,
@@ -212,7 +222,8 @@ def warnings_of(job):
 
 
 def announce(record):
-    """Print the warnings of a job when it ends: those of the text come hours before the end of the run."""
+    """Print the warnings of a job when it ends: those of the text come hours before the end of the
+    run."""
     if getattr(record, "event", None) == LogEvent.JOB_FINISHED:
         for line in [
             line
@@ -229,7 +240,8 @@ if not IMPORTED:
 
 
 def repeat_warnings(file=None):
-    """Print the warnings of all jobs behind what was asked for, those of kept results too; `file` gets those of `all`."""
+    """Print the warnings of all jobs behind what was asked for, those of kept results too; `file`
+    gets those of `all`."""
     lines = sorted(line for job in workflow.dag.jobs for line in warnings_of(job))
     if lines:
         logger.warning(

@@ -20,9 +20,11 @@ if (encoding := sys.getfilesystemencoding()) != "utf-8":
 
 
 def project_folder(here):
-    """The project's folder, from that of this file. `workflow.basedir` is the importer's where the workflow is a module.
+    """The project's folder, from that of this file. `workflow.basedir` is the importer's where the
+    workflow is a module.
 
-    Snakemake reads a workflow on a git host file by file; the stages need all of it, so a copy is made in .snakemake.
+    Snakemake reads a workflow on a git host file by file; the stages need all of it, so a copy is
+    made in .snakemake.
     """
     if not isinstance(here, HostingProviderFile):
         return os.path.abspath(os.path.join(here.get_path_or_uri(secret_free=True), "..", ".."))
