@@ -25,6 +25,8 @@ TARGET = ["kind", "lam", "target_heads"]
 ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
+# Columns that say which models a point of a figure shows.
+POINT = ["corpus", "kind", "lam", "target_heads", "seeds", "seed"]
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
 SEED = "."  # marker of the lowest and the highest seed
 UNDECIDED, UNDECIDED_LABEL = style.Series("#888888", "s", "none"), "gates not decided"

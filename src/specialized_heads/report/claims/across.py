@@ -88,16 +88,16 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             _updates(own[corpus], CLAIMS[name])
             for name, corpus in zip(rows["claim"], rows["corpus"])
         ]
-        losses = [_losses(own[corpus].models) for corpus in rows["corpus"]]
+        losses = [tuple(_losses(own[corpus].models)) for corpus in rows["corpus"]]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
         frames.append(rows.assign(updates=updates, losses=losses, **more))
     rows = pd.concat(frames, ignore_index=True)
     return pd.concat([rows, _pooled(rows)], ignore_index=True).drop(columns="losses")
 
 
-def _losses(models: pd.DataFrame) -> tuple[float, ...]:
+def _losses(models: pd.DataFrame) -> pd.Series:
     """The development losses of the baselines, which tell whether two are the same model."""
-    return tuple(models.loc[models["kind"] == "baseline", "dev_loss"].round(4))
+    return models.loc[models["kind"] == "baseline", "dev_loss"].round(4)
 
 
 def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -115,12 +115,13 @@ def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
                 seen |= own
                 count += round(row.value * row.n)
                 used.append(row)
+        if len(used) == 1:
+            continue
         note = "each baseline once: " + ", ".join(row.experiment for row in used)
         total = int(sum(row.n for row in used))
         share = proportion(count, total, of="baselines", note=note, baselines=total)
         more = {"verdict": judge(CLAIMS[name], share).value, "experiment": "all"}
-        if len(used) > 1:
-            pooled.append(same.iloc[0].to_dict() | vars(share) | more | {"corpus": "all baselines"})
+        pooled.append(same.iloc[0].to_dict() | vars(share) | more | {"corpus": "all baselines"})
     return pd.DataFrame(pooled, columns=rows.columns)
 
 
@@ -204,7 +205,7 @@ def _experiments(folders: list[Path], output: Path) -> str:
     models = pd.concat(data.load([folder]).models.assign(folder=folder) for folder in folders)
     models = models[models["kind"] == "baseline"].sort_values(["corpus", "seed"], kind="stable")
     most = models.groupby(["folder", "corpus"])["seed"].transform("size")
-    models = models.assign(most=most, loss=models["dev_loss"].round(4))  # as in `_losses`
+    models = models.assign(most=most, loss=_losses(models))
     models = models.sort_values("most", ascending=False, kind="stable")
     head = ["| experiment | corpus | baselines | updates | the same models |", "|" + " --- |" * 5]
     lines: list[str] = []

@@ -52,12 +52,12 @@ def loss(
     baseline.
 
     Args:
-        beside: the claim about the paper's other corpus with nearly the same share of heads, which
-            alone is judged on corpora that are neither.
         data: the paper's corpus; its other corpus has a value of its own.
         scope: of pruning.
         heads, of: left in the paper's model, of how many that can go.
         change: the paper's, in BLEU.
+        beside: the claim about the paper's other corpus with nearly the same share of heads, which
+            alone is judged on corpora that are neither.
     """
     require(evidence.stands_for in ("", data), "the paper gives this corpus a value of its own")
     require(evidence.stands_for or not beside, f"{beside} has nearly the same share of the heads")

@@ -8,23 +8,9 @@ from specialized_heads.experiment.names import CONTROLS
 from specialized_heads.report import paper, style, sweep
 from specialized_heads.report.data import TOTALS, Tables, stack, with_ends
 
-FIGURE7_COLUMNS = [
-    "corpus",
-    "kind",
-    "lam",
-    "target_heads",
-    "seeds",
-    "seed",
-    *with_ends("heads", "share", "bleu", "difference"),
-]
-FIGURE7_COLUMNS += [
-    "difference_lowest",
-    "difference_highest",
-    "p_value",
-    "decided",
-    "reference",
-    "sentences",
-]
+FIGURE7_COLUMNS = [*sweep.POINT, *with_ends("heads", "share", "bleu", "difference")]
+FIGURE7_COLUMNS += ["difference_lowest", "difference_highest", "p_value", "decided", "reference"]
+FIGURE7_COLUMNS += ["sentences"]
 TABLE2_CAPTION = (
     "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test "
     "BLEU with 95% bootstrap intervals, after pruning and trained from scratch; p: against the "
@@ -33,8 +19,7 @@ TABLE2_CAPTION = (
 )
 SEVERAL = (
     "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, "
-    "or 1 if "
-    "some seeds gain and others lose"
+    "or 1 if some seeds gain and others lose"
 )
 SCORES = [*with_ends("bleu"), "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "target_heads", "seed"]

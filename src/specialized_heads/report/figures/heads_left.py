@@ -30,33 +30,13 @@ FIGURE8_COLUMNS = [
     "head",
 ]
 FIGURE8_COLUMNS += ["functions", "names"]
-FIGURE9_COLUMNS = [
-    "corpus",
-    "kind",
-    "lam",
-    "target_heads",
-    "seeds",
-    "seed",
-    "type",
-    *with_ends("pruned", "active"),
-]
-FIGURE9_COLUMNS += ["heads", *with_ends("share")]
+FIGURE9_COLUMNS = [*sweep.POINT, "type", *with_ends("pruned", "active"), "heads"]
+FIGURE9_COLUMNS += with_ends("share")
 PANELS = 3  # per row
 # the line on which all types lose the same share of their heads
 ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}
-FIGURE10_COLUMNS = [
-    "corpus",
-    "kind",
-    "lam",
-    "target_heads",
-    "seeds",
-    "seed",
-    "type",
-    "layers",
-    *with_ends("pruned"),
-    "active",
-]
-FIGURE10_COLUMNS += ["heads", *with_ends("share"), "all_heads"]
+FIGURE10_COLUMNS = [*sweep.POINT, "type", "layers", *with_ends("pruned"), "active", "heads"]
+FIGURE10_COLUMNS += [*with_ends("share"), "all_heads"]
 IN_DECODER = ("decoder", "cross")  # figure 10
 
 
