@@ -309,7 +309,7 @@ def test_a_data_set_in_a_comment(project: Workflow) -> None:
     assert number == 1
     (project.root / "config" / "paper.yaml").write_text(changed, encoding="utf-8")
     [(name, folder)] = re.findall(
-        r"put `([\w.]+)` into\s+`([\w/]+)`", prose(ROOT / "docs" / "data.md")
+        r"put\s+`([\w.]+)`\s+into\s+`([\w/]+)`", prose(ROOT / "docs" / "data.md")
     )
     (project.root / folder).mkdir(parents=True)
     (project.root / folder / name).touch()
