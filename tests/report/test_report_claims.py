@@ -108,13 +108,12 @@ END, LATER = (
     of_ablation.redundant_at_the_end,
     partial(of_ablation.more_redundant_than_early, kept=0.9),
 )
-LAST, RANK = (partial(of_ablation.one_left, rank=rank) for rank in (False, True))
 
 
 def test_ablation(evidence: Evidence) -> None:
-    last, rank = LAST(evidence), RANK(evidence)
+    last, largest = of_ablation.one_left(evidence), of_ablation.largest_loss(evidence)
     assert (last.value, last.low, last.high) == pytest.approx((-13 / 30, -13.3 / 30, -12.7 / 30))
-    assert (rank.value, rank.n) == (1.0, 9)
+    assert (largest.value, largest.n, largest.note) == (1.0, 1, "rank by seed 1 of 9 layers")
     assert of_ablation.two_sets(evidence).value == pytest.approx(1.0)
     other = replace(evidence, second=evidence.second.assign(delta=-evidence.second["delta"]))
     assert of_ablation.two_sets(other).value == pytest.approx(-1.0)
@@ -154,7 +153,9 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     assert measured.value == pytest.approx(-0.1)
     assert measured.high - measured.low == pytest.approx(0.6 / 30)
     assert CROSS(evidence).value == pytest.approx(-0.8)
-    assert END(evidence, kept=0.9).value == pytest.approx(0.5)
+    # The next step ends the interval.
+    end = END(evidence, kept=0.9)
+    assert (end.value, end.low, end.high) == pytest.approx((0.5, 0.5, 0.6))
     # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little
     # BLEU.
     assert LATER(evidence).value == pytest.approx(0.5 - 0.1)
@@ -165,10 +166,14 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
     none = {"single": single.iloc[:0], "second": single.iloc[:0]}
     cases = [
         (measure, none, "ablation.single")
-        for measure in (of_ablation.significant, of_ablation.two_sets, RANK)
+        for measure in (of_ablation.significant, of_ablation.two_sets, of_ablation.one_left)
     ]
     cases += [
-        (RANK, {"single": single[single["head"] == 1]}, "one head, which is all of it"),
+        (
+            of_ablation.one_left,
+            {"single": single[single["head"] == 1]},
+            "one head, which is all of it",
+        ),
         (of_ablation.two_sets, {"second": single.iloc[:0]}, "on a second set"),
         (LATER, {"scores": evidence.scores.assign(updates=300)}, "does not yet translate"),
         (

@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import pandas as pd
 import yaml
-from pydantic import Field
 
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, every_evidence
 from specialized_heads.report.data import Tables, joined, with_ends
@@ -66,7 +65,6 @@ class Unit(StrEnum):
     POINTS = "points"  # difference of two shares, in percentage points
     CORRELATION = "correlation"
     AREA = "AUC"
-    RANK = "rank"  # a mean over seeds need not be whole
 
     def text(self, value: float) -> str:
         return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
@@ -77,7 +75,6 @@ FORMS = {
     Unit.DIFFERENCE: "+.2f",
     Unit.SHARE: ".0%",
     Unit.POINTS: "+z.0f",
-    Unit.RANK: ".2g",
 }
 
 
@@ -101,42 +98,27 @@ class Claim(Section):
     """A quantitative statement of a paper, or a value that neither paper has but a reader of the
     claim needs (`judged`)."""
 
-    name: str = Field(description="short and unique; the key in the tables")
+    name: str  # short and unique; the key in the tables
     paper: Literal["Voita et al. 2019", "Michel et al. 2019"]
-    finding: str = Field(description="its group on the page of evidence")
-    section: str = Field(description="of the paper")
-    text: str = Field(description="the claim in our words")
-    reported: str = Field("", description="the paper's value, formatted")
-    accepted: tuple[float | None, float | None] = Field(
-        (None, None),
-        description="the range that confirms the claim, both ends included; null: open",
-    )
-    tolerance: str = Field("", description="how the range follows from the paper's value")
-    unit: Unit = Field(description="of the measured value")
-    measure: str = Field(description="the function that measures it")
-    given: dict[str, Any] = Field({}, description="further arguments of the function")
-    judged: bool = Field(True, description="false: a value without a verdict")
-    selected: bool = Field(
-        False, description="whether the training recipe was selected by this measure"
-    )
-    of_baselines: bool = Field(
-        False, description="whether it says that something exists, in most baselines"
-    )
-    our_threshold: bool = Field(
-        False, description="whether the paper gives no number, so that the limit is ours"
-    )
-    scopes: list[str] = Field(
-        [], description="of the models pruned by gates that it judges; none: it judges the baseline"
-    )
-    of_pruning: bool = Field(
-        False, description="whether it needs a corpus that is pruned, or whose heads are ablated"
-    )
-    judged_on: list[Literal["translation", "classification"]] = Field(["translation"])
-    of_trained: bool = Field(
-        True,
-        description="whether it says nothing about models that have hardly learned "
-        "(`Evidence.require_trained`)",
-    )
+    finding: str  # its group on the page of evidence
+    section: str  # of the paper
+    text: str  # the claim in our words
+    reported: str = ""  # the paper's value, formatted
+    # the range that confirms the claim, both ends included; null: open
+    accepted: tuple[float | None, float | None] = (None, None)
+    tolerance: str = ""  # how the range follows from the paper's value
+    unit: Unit  # of the measured value
+    measure: str  # the function that measures it
+    given: dict[str, Any] = {}  # further arguments of the function
+    judged: bool = True  # false: a value without a verdict
+    selected: bool = False  # whether the training recipe was selected by this measure
+    of_baselines: bool = False  # whether it says that something exists, in most baselines
+    our_threshold: bool = False  # whether the paper gives no number, so that the limit is ours
+    scopes: list[str] = []  # of the models pruned by gates that it judges; none: the baseline
+    of_pruning: bool = False  # whether it needs a corpus that is pruned, or whose heads are ablated
+    judged_on: list[Literal["translation", "classification"]] = ["translation"]
+    # whether it says nothing about models that have hardly learned (`Evidence.require_trained`)
+    of_trained: bool = True
 
     @property
     def range(self) -> tuple[float, float]:
@@ -197,11 +179,7 @@ CAPTION = (
 def claims() -> tuple[Claim, ...]:
     """All claims of both papers, in the order of the list."""
     groups = yaml.safe_load(LIST.read_text(encoding="utf-8"))
-    rows = [
-        {"paper": group["paper"], "finding": group["finding"]} | row
-        for group in groups
-        for row in group["claims"]
-    ]
+    rows = [group | row for group in groups for row in group.pop("claims")]
     return tuple(Claim.model_validate(row) for row in rows)
 
 

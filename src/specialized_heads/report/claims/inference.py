@@ -56,7 +56,7 @@ def mean_of(
     values, (low, high) = values.astype(float), within
     mean = float(values.mean())
     if len(values) >= LEAST_BASELINES:
-        half = half_width(values)
+        half = t.ppf(0.975, len(values) - 1) * sem(values)
         low, high = np.fmin(low, mean - half), np.fmax(high, mean + half)  # ignore NaN
         low, high = float(max(bounds[0], low)), float(min(bounds[1], high))
     remarks = ["rests on one head"] * (owners == 1)
@@ -67,9 +67,12 @@ def mean_of(
     return Measured(mean, low, high, n, of, note, len(values))
 
 
-def half_width(values: pd.Series) -> float:
-    """Half of Student's 95% interval of the mean."""
-    return float(t.ppf(0.975, len(values) - 1) * sem(values))
+def share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
+    """The share of what is found in a baseline; within them, with Wilson's interval over all."""
+    within = proportion(int(found.sum()), len(found), of=of)
+    shares = found.astype(float).groupby(seeds).mean()
+    ends = within.low, within.high
+    return mean_of(shares, within=ends, n=len(found), of=of, note=note, bounds=SHARES)
 
 
 def by_baseline(heads: pd.DataFrame, statistic: Statistic) -> pd.Series:
@@ -91,6 +94,11 @@ def by_baseline(heads: pd.DataFrame, statistic: Statistic) -> pd.Series:
 def each(values: pd.Series, form: Callable[[float], str]) -> str:
     """The values of the baselines, for a note."""
     return ", ".join(form(value) for value in values)
+
+
+def by_seed(values: pd.Series, form: Callable[[float], str]) -> str:
+    """A note with the values of the baselines; empty for one, which is its own mean."""
+    return f"by seed {each(values, form)}" if len(values) > 1 else ""
 
 
 # Heads with and without a function, compared within layers.
@@ -125,7 +133,7 @@ def _sides(
     x: pd.Series, labelled: pd.Series, strata: pd.DataFrame
 ) -> list[tuple[pd.Series, pd.Series]]:
     """The values of labelled and other heads in each stratum that has both."""
-    groups = x.groupby([strata[column] for column in strata])
+    groups = x.groupby(_columns(strata))
     sides = [(same[labelled[same.index]], same[~labelled[same.index]]) for _, same in groups]
     sides = [(ours, others) for ours, others in sides if len(ours) and len(others)]
     require(sides, "no layer of the baseline has both heads with a function and heads without")
@@ -169,9 +177,9 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
     Raises:
         NotTestable: x or y does not vary within any stratum.
     """
-    groups, frame = [strata[column] for column in strata], {"x": x, "y": y}
-    x, y = (centred(frame[name], strata) for name in ("x", "y"))
-    sums = pd.DataFrame({"xy": x * y, "xx": x**2, "yy": y**2, "n": 1.0}).groupby(groups).sum()
+    x, y = centred(x, strata), centred(y, strata)
+    sums = pd.DataFrame({"xy": x * y, "xx": x**2, "yy": y**2, "n": 1.0})
+    sums = sums.groupby(_columns(strata)).sum()
     covariance, spread = sums["xy"].sum(), sums["xx"].sum()
     deviation = np.sqrt((sums["xx"] * sums["yy"] / (sums["n"] - 1).clip(lower=1)).sum())
     require(deviation >= 1e-12, "the heads compared do not differ")
@@ -190,21 +198,23 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
 def centred(values: pd.Series, strata: pd.DataFrame) -> pd.Series:
     """The values minus the mean of their stratum."""
     values = values.astype(float)
-    return values - values.groupby([strata[column] for column in strata]).transform("mean")
+    return values - values.groupby(_columns(strata)).transform("mean")
 
 
 def ranked(values: pd.Series, strata: pd.DataFrame) -> pd.Series:
     """Ranks within strata, from 1 for the smallest."""
-    return values.groupby([strata[column] for column in strata]).rank()
+    return values.groupby(_columns(strata)).rank()
+
+
+def _columns(strata: pd.DataFrame) -> list[pd.Series]:
+    return [strata[column] for column in strata]
 
 
 def products(columns: Sequence[pd.Series], strata: pd.DataFrame) -> np.ndarray:
     """Sums of products of the columns (k), each minus the mean of its stratum: (strata, k, k)."""
     table = pd.DataFrame({n: centred(values, strata) for n, values in enumerate(columns)})
-    groups = table.groupby([strata[column] for column in strata])
-    return np.stack(
-        [values.T @ values for _, values in ((key, same.to_numpy()) for key, same in groups)]
-    )
+    groups = [same.to_numpy() for _, same in table.groupby(_columns(strata))]
+    return np.stack([values.T @ values for values in groups])
 
 
 def slope_of(sums: np.ndarray) -> float:

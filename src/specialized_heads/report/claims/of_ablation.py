@@ -11,10 +11,11 @@ from specialized_heads.report.claims.evidence import HEAD, Evidence, require
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,
-    each,
+    by_seed,
     mean_of,
     proportion,
     same_sign,
+    share,
 )
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.data import with_ends
@@ -51,16 +52,8 @@ def significant(evidence: Evidence) -> Measured:
         f"only effects above {visible:.2f} "
         f"{'BLEU' if evidence.of == 'translation' else 'points'} could be seen"
     )
-    measured = _share(heads["p_value"] < SIGNIFICANT, heads["seed"], of="heads", note=note)
+    measured = share(heads["p_value"] < SIGNIFICANT, heads["seed"], of="heads", note=note)
     return replace(measured, sufficient=visible <= MEDIAN_EFFECT[evidence.of])
-
-
-def _share(found: pd.Series, seeds: pd.Series, *, of: str, note: str = "") -> Measured:
-    within = proportion(int(found.sum()), len(found), of=of)
-    shares = found.astype(float).groupby(seeds).mean()
-    return mean_of(
-        shares, within=(within.low, within.high), n=len(found), of=of, note=note, bounds=SHARES
-    )
 
 
 def gains(evidence: Evidence) -> Measured:
@@ -68,7 +61,7 @@ def gains(evidence: Evidence) -> Measured:
     heads = _single(evidence.single, "without")
     changed = heads[(heads["type"] == "encoder") & (heads["p_value"] < SIGNIFICANT)]
     require(len(changed), "no encoder head changes the score by itself")
-    return _share(changed["delta"] > 0, changed["seed"], of="heads")
+    return share(changed["delta"] > 0, changed["seed"], of="heads")
 
 
 def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> float:
@@ -132,14 +125,9 @@ def two_sets(evidence: Evidence) -> Measured:
         correlation = pearsonr(same["first"], same["second"])
         values[seed] = correlation.statistic
         ends.append(correlation.confidence_interval())
-    low, high = np.mean(ends, axis=0)
-    return mean_of(
-        pd.Series(values),
-        within=(low, high),
-        n=len(pairs) // len(values),
-        of="heads",
-        bounds=DIFFERENCES,
-    )
+    values, n = pd.Series(values), len(pairs) // len(values)
+    note, within = by_seed(values, Unit.CORRELATION.text), tuple(np.mean(ends, axis=0))
+    return mean_of(values, within=within, n=n, of="heads", note=note, bounds=DIFFERENCES)
 
 
 def faster(evidence: Evidence, *, batch: int) -> Measured:
@@ -187,19 +175,18 @@ def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = Fals
             [np.interp(points, same["share"], same[column] / learned) for column in DELTA]
         )
         values[seed] = steps[steps[:, 0].argmin()]
-    return _mean_change(values, int(table["sentences"].iloc[0]))
+    return _mean_change(pd.DataFrame(values, index=DELTA).T, int(table["sentences"].iloc[0]))
 
 
-def _mean_change(values: dict[int, np.ndarray], sentences: int) -> Measured:
-    """The mean over baselines of relative changes (3,): each with its interval over sentences.
+def _mean_change(changes: pd.DataFrame, sentences: int) -> Measured:
+    """The mean over baselines of relative changes, each with its interval over sentences (`DELTA`).
 
     The best heads of a baseline and its sentences are not those of another, so that both vary
     between baselines.
     """
-    changes = pd.DataFrame(values, index=["value", "low", "high"]).T
-    within = changes["low"].mean(), changes["high"].mean()
-    note = f"by seed {each(changes['value'], Unit.SHARE.text)}" if len(changes) > 1 else ""
-    return mean_of(changes["value"], within=within, n=sentences, of="sentences", note=note)
+    values, *ends = (changes[column] for column in DELTA)
+    within, note = tuple(end.mean() for end in ends), by_seed(values, Unit.SHARE.text)
+    return mean_of(values, within=within, n=sentences, of="sentences", note=note)
 
 
 def one_is_enough(evidence: Evidence) -> Measured:
@@ -218,37 +205,48 @@ def one_is_enough(evidence: Evidence) -> Measured:
         note += f"; losses below {VISIBLE} points, which the paper's test could not see, do not "
         note += f"count: at p < {SIGNIFICANT} alone, {(~lose).sum()} of {len(best)} lose nothing"
         lose &= best["delta"] < -VISIBLE
-    return _share(~lose, best["seed"], of="layers", note=note)
+    return share(~lose, best["seed"], of="layers", note=note)
 
 
-def one_left(evidence: Evidence, *, rank: bool) -> Measured:
-    """Relative change of BLEU with only the best head of the last layer of cross-attention; or the
-    rank of that layer by this change among all layers of all types, 1 being the largest loss."""
+def one_left(evidence: Evidence) -> Measured:
+    """Relative change of BLEU with only the best head of the last layer of cross-attention."""
+    last = _last_cross(_best_alone(evidence)).set_index("seed")
+    changes = last[DELTA].div(last["bleu_full"], axis=0)
+    return _mean_change(changes, int(last["sentences"].iloc[0]))
+
+
+def largest_loss(evidence: Evidence) -> Measured:
+    """The share of the baselines in which no layer of any type loses more with only its best
+    head."""
     best = _best_alone(evidence)
-    ranks, values = {}, {}
-    for seed, same in best.groupby("seed"):
-        layer, cross = (
-            same.loc[same["type"] != "encoder", "layer"].max(),
-            same[same["type"] == "cross"],
-        )
+    last = _last_cross(best).set_index("seed")["delta"]
+    ranks = 1 + (best["delta"] < best["seed"].map(last)).groupby(best["seed"]).sum()
+    places = ", ".join(map(str, ranks))
+    note = f"rank by seed {places} of {best.groupby('seed').size().max()} layers"
+    count, total = int((ranks == 1).sum()), len(ranks)
+    return proportion(count, total, of="baselines", note=note, baselines=total)
+
+
+def _last_cross(best: pd.DataFrame) -> pd.DataFrame:
+    """Of the best heads of layers, those of the last layer of cross-attention, by baseline."""
+    places = []
+    for _, same in best.groupby("seed"):
+        layer = same.loc[same["type"] != "encoder", "layer"].max()
+        cross = same[same["type"] == "cross"]
         require(
             cross["layer"].max() == layer,
             "the last layer of the decoder has no cross-attention heads",
         )
-        last = cross.loc[cross["layer"].idxmax()]
-        require(
-            last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it"
-        )
-        ranks[seed] = 1 + (same["delta"] < last["delta"]).sum()
-        values[seed] = (last[DELTA] / last["bleu_full"]).to_numpy(float)
-    if rank:
-        return mean_of(pd.Series(ranks), n=int(best.groupby("seed").size().max()), of="layers")
-    return _mean_change(values, int(best["sentences"].iloc[0]))
+        places.append(cross["layer"].idxmax())
+    last = best.loc[places]
+    single = "the last layer of cross-attention has one head, which is all of it"
+    require(last["heads"].min() > 1, single)
+    return last
 
 
-def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Series | None:
-    """The largest share of heads, removed at a moment of training, with which this share of BLEU is
-    kept, by seed.
+def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.DataFrame | None:
+    """By seed, the largest share of heads, removed at a moment of training, with which this share
+    of BLEU is kept (`kept`), and that of the next step, which loses too much (`lost`).
 
     None if BLEU is too low at that moment, or was not measured.
     """
@@ -261,19 +259,20 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Seri
     for seed, same in table.sort_values("removed").groupby("seed"):
         # Up to the first step that loses too much: a lucky one beyond it does not count.
         enough = (same["bleu"] / same["bleu_full"] >= kept).cummin()
-        shares[seed] = same.loc[enough, "share"].max()
-    return pd.Series(shares)
+        more = same.loc[~enough, "share"]
+        shares[seed] = same.loc[enough, "share"].max(), more.min() if len(more) else 1.0
+    return pd.DataFrame(shares, index=["kept", "lost"]).T
 
 
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
-    """The share of heads that the finished model can lose."""
+    """The share of heads that the finished model can lose; the next step, which loses too much,
+    ends the interval within a baseline."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
-    note = f"by seed {each(shares, Unit.SHARE.text)}" if len(shares) > 1 else ""
-    return mean_of(
-        shares, n=int(evidence.systematic["heads"].max()), of="heads", note=note, bounds=SHARES
-    )
+    kept, n = shares["kept"], int(evidence.systematic["heads"].max())
+    note, within = by_seed(kept, Unit.SHARE.text), tuple(shares.mean())
+    return mean_of(kept, within=within, n=n, of="heads", note=note, bounds=SHARES)
 
 
 def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
@@ -296,5 +295,5 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
         known,
         "the model does not yet translate at any earlier moment of training (ablation.moments)",
     )
-    gains = (end - early[0]).dropna()
+    gains = (end["kept"] - early[0]["kept"]).dropna()
     return mean_of(gains, note=same_sign(gains))

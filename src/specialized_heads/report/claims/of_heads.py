@@ -4,7 +4,6 @@ confidence.
 Functions and relevance are those of encoder heads, as in the paper.
 """
 
-import numpy as np
 import pandas as pd
 
 from specialized_heads.heads.functions import BY_NAME, POSITIONAL
@@ -18,12 +17,14 @@ from specialized_heads.report.claims.inference import (
     area_interval,
     associated,
     by_baseline,
+    by_seed,
     correlation_of,
     each,
     mean_of,
     proportion,
     ranked,
     same_sign,
+    share,
 )
 from specialized_heads.report.style import minus
 
@@ -31,6 +32,8 @@ TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
 # relevance: the top heads have at least this share of the layer's; the paper gives no number
 DOMINANT = 0.5
 STRATA = ["type", "layer"]  # of the heads of one baseline
+OWNERS = "heads with a function"
+NO_HEADS = "the model has no encoder heads"
 # heads that are compared with those without a function
 COMPARED = ("any function", POSITIONAL, "other functions")
 
@@ -62,6 +65,7 @@ def labelled(evidence: Evidence, heads: pd.DataFrame, function: str) -> pd.DataF
 def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     """Accuracy of each baseline's best encoder head minus that of the best fixed offset."""
     heads = evidence.baseline_heads()
+    require(len(heads), NO_HEADS)
     relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
     named = next((name for name in relations if canonical(name) == relation), None)
     require(named, f"{relation} is not among heads.relations")
@@ -71,7 +75,7 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     column = f"{named}_{direction}_margin"
     best = _best(heads, f"{named}_{direction}").set_index("seed")
     within = best[f"{column}_low"].mean(), best[f"{column}_high"].mean()
-    note = f"by seed {each(best[column], Unit.POINTS.text)}" if len(best) > 1 else ""
+    note = by_seed(best[column], Unit.POINTS.text)
     return mean_of(
         best[column], within=within, n=int(arcs), of="arcs", note=note, bounds=DIFFERENCES
     )
@@ -82,7 +86,7 @@ def positional_head(evidence: Evidence, *, offset: int | None = None) -> Measure
     _require_learned(evidence)
     column = "positional_share" if offset is None else f"share_{offset:+d}"
     heads = evidence.baseline_heads().dropna(subset=column)
-    require(len(heads), "the model has no encoder heads")
+    require(len(heads), NO_HEADS)
     best = _best(heads, column)
     found = best[column] >= BY_NAME[POSITIONAL].threshold
     note = f"best shares by seed {each(best[column], Unit.SHARE.text)}"
@@ -98,9 +102,9 @@ def positional_confidence(evidence: Evidence) -> Measured:
     heads = heads[have(heads, POSITIONAL)]
     require(len(heads), "no head is positional")
     least = heads.groupby("seed")["confidence"].min()
-    note = f"by seed {each(least, Unit.SHARE.text)}" if len(least) > 1 else ""
-    counted = {"n": len(heads), "of": "positional heads", "owners": len(heads)}
-    return mean_of(least, note=note, bounds=SHARES, **counted)
+    note, owners = by_seed(least, Unit.SHARE.text), len(heads)
+    of = "positional heads"
+    return mean_of(least, n=owners, of=of, owners=owners, note=note, bounds=SHARES)
 
 
 def _require_learned(evidence: Evidence) -> None:
@@ -116,7 +120,7 @@ def rare_words(evidence: Evidence) -> Measured:
     heads = evidence.baseline_heads()
     heads = heads[heads["layer"] == 1].dropna(subset=["rarest", "two_rarest"])
     require(len(heads), "no sentence has a rare token, or the first layer no heads")
-    best = heads.groupby("seed")[["rarest", "two_rarest"]].max()
+    best = _best(heads, "two_rarest").set_index("seed")
     note = f"on the rarest token {Unit.SHARE.text(best['rarest'].mean())}"
     return mean_of(best["two_rarest"], n=len(heads), of="heads", note=note, bounds=SHARES)
 
@@ -128,33 +132,22 @@ def _relevant(evidence: Evidence, column: str = "relevance") -> pd.DataFrame:
     """The encoder heads of the baselines that have a value in this column."""
     heads = evidence.baseline_heads()
     known = column in heads and heads[column].notna().any()
-    require(
-        known,
-        f"{column} is not measured (heads.relevance_rules)"
-        if "relevance" in column
-        else f"no {column}",
-    )
+    unmeasured = f"{column} is not measured (heads.relevance_rules)"
+    require(known, unmeasured if "relevance" in column else f"no {column}")
     return heads.dropna(subset=column)
 
 
 def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measured:
     """The share of encoder layers in which a quarter of the heads has at least half of the
-    relevance in this column."""
-
-    def share(heads: pd.DataFrame) -> float:
-        shares = [
-            top_share(same)
-            for _, same in heads.groupby("layer")[column]
-            if len(same) >= TOP and same.any()
-        ]
-        require(shares, f"no encoder layer has {TOP} heads with relevance")
-        return float(np.mean([share >= DOMINANT for share in shares]))
-
-    heads = _relevant(evidence, column)
-    shares, layers = by_baseline(heads, share), heads.groupby(["seed", "layer"]).ngroups
-    count = round(float(shares.mean()) * layers)
-    within = proportion(count, layers, of="layers")
-    return mean_of(shares, within=(within.low, within.high), n=layers, of="layers", bounds=SHARES)
+    relevance in this column; those with too few heads do not count."""
+    layers = {
+        place: top_share(same) >= DOMINANT
+        for place, same in _relevant(evidence, column).groupby(["seed", "layer"])[column]
+        if len(same) >= TOP and same.any()
+    }
+    require(layers, f"no encoder layer has {TOP} heads with relevance")
+    seeds = pd.Series([seed for seed, _ in layers])
+    return share(pd.Series(list(layers.values())), seeds, of="layers")
 
 
 def top_has_function(evidence: Evidence) -> Measured:
@@ -163,18 +156,9 @@ def top_has_function(evidence: Evidence) -> Measured:
     heads = _relevant(evidence)
     heads = heads.assign(labelled=list(map(bool, evidence.functions(heads))))
     top = heads.loc[heads.groupby(["seed", "layer"])["relevance"].idxmax()]
-    shares, count = top.groupby("seed")["labelled"].mean(), int(top["labelled"].sum())
-    within = proportion(count, len(top), of="layers")
     note = f"of all heads {Unit.SHARE.text(heads['labelled'].mean())}; "
-    note += f"by seed {each(shares, Unit.SHARE.text)}"
-    return mean_of(
-        shares,
-        within=(within.low, within.high),
-        n=len(top),
-        of="layers",
-        note=note,
-        bounds=SHARES,
-    )
+    note += f"by seed {each(top.groupby('seed')['labelled'].mean(), Unit.SHARE.text)}"
+    return share(top["labelled"], top["seed"], of="layers", note=note)
 
 
 def top_share(relevance: pd.Series) -> float:
@@ -209,7 +193,7 @@ def _correlation(heads: pd.DataFrame, one: str, other: str) -> Measured:
     """Spearman's correlation of two columns within layers."""
     ranks = [ranked(heads[name], heads[["seed", *STRATA]]) for name in (one, other)]
     values, within = associated(heads, ranks, correlation_of)
-    note = f"by seed {each(values, Unit.CORRELATION.text)}" if len(values) > 1 else ""
+    note = by_seed(values, Unit.CORRELATION.text)
     return mean_of(values, within=within, n=len(heads), of="heads", note=note, bounds=DIFFERENCES)
 
 
@@ -251,14 +235,10 @@ def function_area(
     within = area_interval(heads[column], heads["labelled"], heads[["seed", *STRATA]])
     ranks = heads.groupby(["seed", "layer"])[column].rank(ascending=False)
     largest = heads.groupby(["seed", "layer"]).size().max()
-    note = f"mean rank {ranks[heads['labelled']].mean():.1f} of {largest}"
-    note += f"; by seed {each(values, Unit.AREA.text)}" if len(values) > 1 else ""
-    counted = {
-        "n": (owners := int(heads["labelled"].sum())),
-        "of": "heads with a function",
-        "owners": owners,
-    }
-    return mean_of(values, within=within, note=note, bounds=SHARES, **counted)
+    rank = f"mean rank {ranks[heads['labelled']].mean():.1f} of {largest}"
+    note = "; ".join(filter(None, [rank, by_seed(values, Unit.AREA.text)]))
+    n = int(heads["labelled"].sum())
+    return mean_of(values, within=within, n=n, of=OWNERS, owners=n, note=note, bounds=SHARES)
 
 
 def function_given_confidence(
@@ -269,14 +249,10 @@ def function_given_confidence(
     heads = labelled(evidence, _relevant(evidence, column).dropna(subset="confidence"), function)
     ranks = [ranked(heads[name], heads[["seed", *STRATA]]) for name in (column, "confidence")]
     values, _ = associated(heads, [heads["labelled"], *ranks], correlation_of)
-    note = f"by seed {each(values, Unit.CORRELATION.text)}" if len(values) > 1 else ""
+    note = by_seed(values, Unit.CORRELATION.text)
+    n = int(heads["labelled"].sum())
     # Few heads have a function: there is no interval within baselines worth the name.
-    counted = {
-        "n": (owners := int(heads["labelled"].sum())),
-        "of": "heads with a function",
-        "owners": owners,
-    }
-    return mean_of(values, note=note, bounds=DIFFERENCES, **counted)
+    return mean_of(values, n=n, of=OWNERS, owners=n, note=note, bounds=DIFFERENCES)
 
 
 def effect_of_removal(evidence: Evidence, *, column: str) -> Measured:

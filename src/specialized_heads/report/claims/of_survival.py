@@ -1,5 +1,6 @@
 """Measures on pruned models: which heads survive, and which functions the heads left have."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
@@ -16,6 +17,7 @@ from specialized_heads.report.claims.inference import (
     SHARES,
     associated,
     by_baseline,
+    by_seed,
     each,
     mean_of,
     p_text,
@@ -50,8 +52,8 @@ def survival(
 
     values = by_baseline(heads, difference)
     _, low, high, p_value = slope(heads["labelled"], heads["survival"], heads[["seed", *STRATA]])
-    note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
-    note += f"{p_text(p_value)} if heads were independent"
+    test = f"{p_text(p_value)} if heads were independent"
+    note = "; ".join(filter(None, [by_seed(values, Unit.POINTS.text), test]))
     owners = int(heads["labelled"].sum())
     return mean_of(values, within=(low, high), n=len(heads), of="heads", note=note, owners=owners)
 
@@ -69,8 +71,8 @@ def survival_given_confidence(
         ranked(heads["confidence"], strata),
     )
     values, _ = associated(heads, columns, slope_of)
-    note = f"by seed {each(values, Unit.POINTS.text)}; " if len(values) > 1 else ""
-    note += f"heads permuted within layers: {p_text(permutation_p(*columns, strata))}"
+    test = f"heads permuted within layers: {p_text(permutation_p(*columns, strata))}"
+    note = "; ".join(filter(None, [by_seed(values, Unit.POINTS.text), test]))
     # Few heads have a function: there is no interval within baselines worth the name.
     owners = int(heads["labelled"].sum())
     return mean_of(values, n=len(heads), of="heads", note=note, bounds=DIFFERENCES, owners=owners)
@@ -125,7 +127,7 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     )
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
     note += "the same in all models of a baseline" if alike else "drawn for each model"
-    note += f"; by seed {each(values, Unit.SHARE.text)}" if len(values) > 1 else ""
+    note = "; ".join(filter(None, [note, by_seed(values, Unit.SHARE.text)]))
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
     return mean_of(
         values, within=(pooled.low, pooled.high), n=pooled.n, of="heads", note=note, bounds=SHARES
@@ -144,7 +146,10 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     """
     before = evidence.baseline_heads()
     kept, chance = {}, {}
-    for seed, models in dict_of(evidence.survivors("encoder")).items():
+    survivors = defaultdict(list)
+    for seed, heads in evidence.survivors("encoder"):
+        survivors[seed].append(heads)
+    for seed, models in survivors.items():
         whole = before[before["seed"] == seed]
         had = set().union(*evidence.functions(whole))
         if not had:
@@ -174,14 +179,6 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     if not isnan(more.low):
         note += f"; {points(more.value)} points [{points(more.low)}, {points(more.high)}] more"
     return mean_of(values, note=note, bounds=SHARES)
-
-
-def dict_of(models: list[tuple[int, pd.DataFrame]]) -> dict[int, list[pd.DataFrame]]:
-    """The tables of heads of the pruned models by seed."""
-    by_seed: dict[int, list[pd.DataFrame]] = {}
-    for seed, heads in models:
-        by_seed.setdefault(seed, []).append(heads)
-    return by_seed
 
 
 def by_chance(
