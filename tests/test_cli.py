@@ -135,6 +135,19 @@ def test_streams_that_take_or_give_nothing_end_in_one_line(exported, stream, mes
     assert re.fullmatch(f"error: standard {message}; .*\n", done.stderr.decode())
 
 
+def test_a_file_that_may_not_be_read_ends_it_in_one_line(monkeypatch, capsys) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("specialized_heads.exchange.folder.read_card", refuse)
+    monkeypatch.setattr(sys, "argv", ["specialized-heads", "describe", "model"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert capsys.readouterr().err == (
+        "error: model: permission denied; change its permissions and run again\n"
+    )
+
+
 def arriving(tmp_path: Path, content: bytes, *, most: int) -> list[list[bytes]]:
     (tmp_path / "text").write_bytes(content)
     with open(tmp_path / "text", "rb") as stream:

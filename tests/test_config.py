@@ -304,6 +304,11 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(
         ("model width", 100, "model: width 100 must be a multiple of heads 8"),
         ("corpora", {}, "corpora: "),
         (
+            "classification",
+            {"revision": "v1", "tasks": {"t": {"title": "T", "source": {"kind": "cola"}}}},
+            "classification: revision without a model",
+        ),
+        (
             "corpora first source",
             {"kind": "locl"},
             "first.source.kind: 'locl' is none of embedded, local, opus, opensubtitles, wmt; "

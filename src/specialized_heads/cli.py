@@ -13,7 +13,7 @@ from pathlib import Path
 
 from specialized_heads import __version__
 from specialized_heads.languages import known
-from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, processors
+from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, processors, report
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
@@ -97,19 +97,19 @@ def main() -> None:
         with disk_errors(Path("standard output")):
             args.run(args)
             sys.stdout.flush()
-    except UserError as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        try:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except OSError:  # the disk is full
-            _drop_output()
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of the output has gone
         _drop_output()
         sys.exit(141)
+    except Exception as error:
+        code = report(error)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:  # the disk is full
+            _drop_output()
+        sys.exit(code)
 
 
 def _drop_output() -> None:
@@ -206,7 +206,9 @@ def _describe(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.export_to import export_to
 
-    print(export_to(args.model, args.output, to=args.to, quantization=args.quantization))
+    with disk_errors(args.output):
+        path = export_to(args.model, args.output, to=args.to, quantization=args.quantization)
+    print(path)
 
 
 def _analyse(args: argparse.Namespace) -> None:
@@ -222,7 +224,8 @@ def _analyse(args: argparse.Namespace) -> None:
     names = ("translations", "parser", "trees", "languages", "device")
     options = {name: getattr(args, name) for name in names}
     options["tags"] = (*args.tags, None, None)[:2]
-    table = analyse(args.model, args.text, args.output, **options)
+    with disk_errors(args.output):
+        table = analyse(args.model, args.text, args.output, **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
 
@@ -236,7 +239,9 @@ def _claims(args: argparse.Namespace) -> None:
 def _convert(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.reading import convert
 
-    print(convert(args.model))
+    with disk_errors(args.model):
+        path = convert(args.model)
+    print(path)
 
 
 if __name__ == "__main__":

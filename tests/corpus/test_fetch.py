@@ -205,6 +205,8 @@ def test_a_folder_can_be_a_mirror(server, get, tmp_path: Path) -> None:
     assert server.asked == []
     with pytest.raises(UserError, match=r"none\.bin: no such file; .* by hand"):
         get("none.bin", mirrors=mirrors)
+    with pytest.raises(UserError, match=r"bersetzung/y\.bin: not an address \(.*ascii.*\); "):
+        get("y.bin", mirrors={server.address + "/": server.url("Übersetzung/")})
 
 
 # What a download brings is believed only when it is whole, and what was asked for; nothing

@@ -184,6 +184,7 @@ def test_what_it_cannot_honour_is_an_error_that_names_the_key(
         ({"model": "opus-mt"}, "opus-mt, and a model on the hub has a name like owner/model"),
         ({"model": "stored/seed1"}, "is the baseline of one seed; name its parent"),
         ({"model": "results"}, "results holds no given baseline and no model"),
+        ({"model": "results", "revision": "v1"}, "results is a folder, which has no revision"),
         ({"model": "stored", "target_tag": "fra"}, "given baselines have no target_tag; remove it"),
     ],
 )

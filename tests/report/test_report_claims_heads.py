@@ -315,6 +315,13 @@ def test_few_heads_dominate_a_layer(three: Evidence) -> None:
     assert MEASURES["relevance_dominated"](with_relevance(half, half, less)).value == pytest.approx(
         2 / 3
     )
+    # Layers with too few heads do not count: neither in the share nor in its interval.
+    small = three.heads[(three.heads["layer"] == 1) | (three.heads["head"] < 4)]
+    whole = MEASURES["relevance_dominated"](with_relevance(half, half, half))
+    part = with_relevance(half, half, half)
+    part = replace(part, heads=part.heads.loc[small.index])
+    part = MEASURES["relevance_dominated"](part)
+    assert (whole.n, part.n, part.value) == (9, 3, 1.0) and part.low < whole.low
     few = three.heads[three.heads["head"] < 4]
     assert "4 heads" in reason(MEASURES["relevance_dominated"], three, heads=few)
     far, near = [0.1] * 5 + [0.5, 0.24, 0.0], [0.1] * 5 + [0.5, 0.26, 0.0]

@@ -120,9 +120,9 @@ class Download:
                 said = f"{answer}; check the name and version of the corpus, {self.remedies}"
                 raise stage.UserError(f"{self.url}: {said}") from None
             raise Interrupted(answer) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
+            if isinstance(reason, FileNotFoundError | http.client.InvalidURL | UnicodeError):
                 missing = isinstance(reason, FileNotFoundError)
                 said = "no such file" if missing else f"not an address ({reason})"
                 raise stage.UserError(f"{self.url}: {said}; {self.remedies}") from None

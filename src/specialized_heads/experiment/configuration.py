@@ -120,9 +120,11 @@ class Classification(Section):
     tasks: dict[str, Task] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _divisible(self) -> "Classification":
+    def _consistent(self) -> "Classification":
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
+        if self.revision and self.model is None:
+            raise ValueError("revision without a model; name it in model, or remove revision")
         return self
 
 

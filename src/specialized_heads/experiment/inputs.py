@@ -196,9 +196,14 @@ def imported_folder(experiment: Experiment, corpus: str = "", *, root: str | Pat
     if wanted is None or wanted.model is None:
         return None
     path = _existing(wanted.model, root)
-    if path.is_dir():
-        return None if any(path.glob(f"seed*/{FACTS}")) else path
     place = f"corpora.{corpus}.baseline" if corpus else "classification.model"
+    if path.is_dir():
+        if corpus and any(path.glob(f"seed*/{FACTS}")):
+            return None
+        if wanted.revision:
+            said = f"{place}: {wanted.model} is a folder, which has no revision"
+            raise UserError(f"{said}; remove the revision {wanted.revision}")
+        return path
     said = f"{place}: there is no folder {wanted.model}"
     if not re.fullmatch(HUB_NAME if corpus else rf"{HUB_NAME}|[\w.-]+", wanted.model):
         remedy = REMEDY if corpus else "remove it to pre-train one"

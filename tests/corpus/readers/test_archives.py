@@ -65,6 +65,13 @@ def test_a_truncated_file_is_found(packed: dict[str, Path], kind: str, share: fl
             reads(path)
 
 
+def test_a_truncated_tar_gz_is_found_although_gzip_packs_it(tmp_path: Path) -> None:
+    path = tarred(tmp_path / "x.tar.gz", {"x.txt": TEXT})
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UserError, match="not a complete"):
+        check(path)
+
+
 @pytest.mark.parametrize("kind", [".gz", ".xz", ".zip", ".tgz"])
 def test_a_changed_byte_or_another_content_is_found(packed: dict[str, Path], kind: str) -> None:
     changed = bytearray(packed[kind].read_bytes())

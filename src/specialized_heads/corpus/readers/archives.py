@@ -200,7 +200,7 @@ def check(path: Path) -> None:
     kind, streams = path.suffix.lower(), iter(())
     if kind in ARCHIVES:
         streams = (stream for _, stream in walk(path))
-    elif kind in STREAMS and not path.stem.lower().endswith(".tar"):
+    elif kind in STREAMS:
         streams = iter([open_packed(path)])
     for stream in streams:
         while stream.read(BUFFER):

@@ -87,7 +87,9 @@ CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can 
 def scores_numbers(tables: Tables) -> pd.DataFrame:
     """One row per model; dev_loss: at the end of its training, in nats per target token, missing
     without a log."""
-    return tables.translation().reset_index(drop=True)
+    models = tables.translation().reset_index(drop=True)
+    # Beside tasks of a classifier, which lack these, they have become real numbers.
+    return models.astype({"parameters_without_embeddings": "Int64", "beam": "Int64"})
 
 
 def scores_shown(rows: pd.DataFrame) -> pd.DataFrame:
