@@ -213,11 +213,8 @@ def warnings_of(job):
     for log in job.log:
         found = warnings_in(Path(log))
         lines += [f"{log}: {text}" for text in found[:SHOWN_WARNINGS]]
-        lines += (
-            [f"{log}: {len(found) - SHOWN_WARNINGS} more warnings"]
-            if len(found) > SHOWN_WARNINGS
-            else []
-        )
+        if len(found) > SHOWN_WARNINGS:
+            lines.append(f"{log}: {len(found) - SHOWN_WARNINGS} more warnings")
     return lines
 
 
@@ -225,13 +222,9 @@ def announce(record):
     """Print the warnings of a job when it ends: those of the text come hours before the end of the
     run."""
     if getattr(record, "event", None) == LogEvent.JOB_FINISHED:
-        for line in [
-            line
-            for job in workflow.dag.jobs
-            if job.jobid == record.job_id
-            for line in warnings_of(job)
-        ]:
-            logger.warning(f"Warning in {line}")
+        for job in workflow.dag.jobs:
+            for line in warnings_of(job) if job.jobid == record.job_id else ():
+                logger.warning(f"Warning in {line}")
     return True
 
 

@@ -3,7 +3,7 @@
 
 use rule stage as corpus_raw with:
     input:
-        planned(inputs.corpus_cards, resources=RESOURCES),
+        planned(inputs.corpus_files, resources=RESOURCES, cards=True),
     output:
         "results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",

@@ -179,25 +179,24 @@ def check_tokens(folder: Path, facts: Facts, tokens: dict[str, Path]) -> None:
             )
 
 
-def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, records: Path) -> None:
+def take_imported(files: stage.Files) -> None:
     """Write an imported model as the baseline, and its development loss as the only line of the
     log."""
     prepare_cpu()
-    model, data = load(weights), load_data(train, dev)
-    training = stage.read_json(weights.with_suffix(".json"))["training"]
-    save(model, output, training={**training, "matmul_precision": "fp32", "data_hash": data.hash})
+    model, data = load(files.weights), load_data(files.train, files.dev)
+    training = stage.read_json(files.weights.with_suffix(".json"))["training"]
+    training |= {"matmul_precision": "fp32", "data_hash": data.hash}
+    save(model, files.output, training=training)
     loss = evaluate(model, data.dev)
     record = dict.fromkeys(("update", "epoch", "tokens"), 0) | {"learning_rate": 0.0}
-    stage.write_file(records, json.dumps(record | {"loss": loss, "dev_loss": loss}) + "\n")
+    stage.write_file(files.records, json.dumps(record | {"loss": loss, "dev_loss": loss}) + "\n")
     stage.log.info("development loss %.3f", loss)
 
 
 @stage.command("weights", *SPLITS, "output", "records", optional=["facts"])
 def given(files: stage.Files) -> None:
     if not files.facts:
-        take_imported(
-            files.weights, files.train, files.dev, output=files.output, records=files.records
-        )
+        take_imported(files)
         return
     folder, facts = files.facts.parent, Facts.model_validate(stage.read_json(files.facts))
     card, model = check_files(folder, GIVEN), load(folder / WEIGHTS)

@@ -74,23 +74,19 @@ def download_settings(experiment: Experiment, /, *, file: str, **more: Any) -> d
     return {"url": dataset.url, "sha256": dataset.sha256, "bytes": dataset.bytes} | more
 
 
-def downloaded(experiment: Experiment, files: list[Dataset], ending: str = "") -> list[str]:
-    return [os.path.join(experiment.downloads.directory, each.file + ending) for each in files]
+def downloaded(experiment: Experiment, files: list[Dataset], *, cards: bool = False) -> list[str]:
+    """The files, or the cards beside those that are fetched, which is what the rule declares."""
+    folder = experiment.downloads.directory
+    return [os.path.join(folder, f.file + ".json" * (cards and bool(f.url))) for f in files]
 
 
-def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
-    """The files that a corpus is read from, in the order in which its reader takes them."""
+def corpus_files(
+    experiment: Experiment, /, *, corpus: str, resources: str, cards: bool = False, **_: str
+) -> list[str]:
+    """The files that a corpus is read from, in the order in which its reader takes them; or what to
+    wait for, its own and the `cards` of those that are fetched."""
     files = experiment.corpora[corpus].source.files(resources)
-    return files + downloaded(experiment, datasets(experiment, corpus))
-
-
-def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
-    """The files that a corpus waits for: its own, or for a fetched one the card beside it, which is
-    what the rule declares."""
-    files = experiment.corpora[corpus].source.files(resources)
-    for dataset in datasets(experiment, corpus):
-        files += downloaded(experiment, [dataset], ".json" if dataset.url else "")
-    return files
+    return files + downloaded(experiment, datasets(experiment, corpus), cards=cards)
 
 
 def task_texts(
@@ -106,7 +102,7 @@ def task_archive(
 ) -> list[str]:
     """The files of a GLUE task, or what to wait for: the cards of those that are fetched."""
     kind = experiment.tasks[corpus].source.kind
-    return downloaded(experiment, glue_files(kind), ".json" if cards else "")
+    return downloaded(experiment, glue_files(kind), cards=cards)
 
 
 def second_set(experiment: Experiment, /, *, corpus: str, instead: str = "", **_: str) -> list[str]:
@@ -167,7 +163,7 @@ def required(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
     files = dict.fromkeys(imported_files(experiment, root=root), "classification.model")
     for name, values in experiment.corpora.items():
         key, place = f"corpora.{name}", {"corpus": name, "resources": resources}
-        files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
+        files |= dict.fromkeys(corpus_files(experiment, **place, cards=True), f"{key}.source")
         if trees := given_parses(experiment, **place):
             files[str(trees)] = f"{key}, parser.path"
         asked = {"corpus": name, "root": root}
@@ -176,7 +172,7 @@ def required(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
             for seed, file in product(experiment.seeds, GIVEN_FILES):
                 names += given_file(experiment, **asked, name=file, seed=str(seed), only="given")
             files |= dict.fromkeys(names, f"{key}.baseline")
-    made = set(downloaded(experiment, [*fetched(experiment).values()], ".json"))
+    made = set(downloaded(experiment, [*fetched(experiment).values()], cards=True))
     made |= {str(folder / "card.json") for folder in hub_models(experiment, root=root)}
     return {path: key for path, key in files.items() if path not in made}
 
@@ -279,9 +275,7 @@ def given_file(
 
 
 def _given_folder(experiment: Experiment, corpus: str, seed: str | int, root: str | Path) -> Path:
-    baseline = experiment.corpora[corpus].baseline
-    assert baseline
-    return _existing(baseline.model, root) / f"seed{seed}"
+    return _existing(experiment.corpora[corpus].baseline.model, root) / f"seed{seed}"
 
 
 def check_given(experiment: Experiment, *, root: str | Path) -> None:
@@ -291,10 +285,8 @@ def check_given(experiment: Experiment, *, root: str | Path) -> None:
     for corpus, values in experiment.corpora.items():
         if values.baseline is None:
             continue
-        folder, merged = (
-            imported_folder(experiment, corpus, root=root),
-            experiment.for_corpus(corpus),
-        )
+        folder = imported_folder(experiment, corpus, root=root)
+        merged = experiment.for_corpus(corpus)
         checkpoints = {"heads.checkpoints": merged.heads.checkpoints}
         if values.prune:
             checkpoints["ablation.moments"] = merged.ablation.moments

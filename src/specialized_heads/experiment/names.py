@@ -30,13 +30,8 @@ CONTINUED = {
     "continued_regularised": "regularised",
 }  # by first part
 # Kinds of models that are controls of pruning.
-CONTROLS = (
-    "scratch",
-    "continued",
-    "count",
-    "continued_count",
-    "regularised",
-    "continued_regularised",
+CONTROLS = tuple(
+    "scratch continued count continued_count regularised continued_regularised".split()
 )
 KINDS = ("baseline", "checkpoint", "pruned", *CONTROLS, "cut", "finetuned")
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import specialized_heads
-from specialized_heads.experiment.configuration import Classification, Experiment
+from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import imported_folder, stanza_models
 from specialized_heads.experiment.names import PAGE, Name, Target, viewed
 from specialized_heads.experiment.sections import Pruning, Training
@@ -151,7 +151,6 @@ def baseline(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
     baseline = experiment.corpora[corpus].baseline
-    assert baseline
     folder = os.path.relpath(str(imported_folder(experiment, corpus, root=root)))
     return {"folder": folder} | baseline.model_dump(include={"source_tag", "target_tag"})
 
@@ -280,19 +279,14 @@ def view_index(experiment: Experiment, /, **_: str) -> Settings:
     return {"entries": entries}
 
 
-def bert_of(experiment: Experiment) -> Classification:
-    """The section `classification` of an experiment that has it."""
-    assert experiment.classification
-    return experiment.classification
-
-
 def vocabulary(experiment: Experiment, /, **_: str) -> Settings:
-    return {"size": bert_of(experiment).vocabulary, "longest": bert_of(experiment).max_length}
+    bert = experiment.classification
+    return {"size": bert.vocabulary, "longest": bert.max_length}
 
 
 def pretrain(experiment: Experiment, /, **_: str) -> Settings:
     """One model is pre-trained for all seeds, with the first."""
-    bert = bert_of(experiment)
+    bert = experiment.classification
     sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"})
     training = {"training": bert.pretraining, "dropout": DROPOUT, "seed": experiment.seeds[0]}
     return sizes | training | {"longest": bert.max_length}
@@ -300,15 +294,15 @@ def pretrain(experiment: Experiment, /, **_: str) -> Settings:
 
 def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
     folder = os.path.relpath(str(imported_folder(experiment, root=root)))
-    return {"folder": folder, "longest": bert_of(experiment).max_length}
+    return {"folder": folder, "longest": experiment.classification.max_length}
 
 
 def examples(experiment: Experiment, /, **_: str) -> Settings:
-    return {"pretrained_here": bert_of(experiment).model is None}
+    return {"pretrained_here": experiment.classification.model is None}
 
 
 def task_tokens(experiment: Experiment, /, **_: str) -> Settings:
-    return {"longest": bert_of(experiment).max_length}
+    return {"longest": experiment.classification.max_length}
 
 
 def classifier(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:

@@ -80,9 +80,10 @@ def average_relevance(
         batch = make_batch(store, sentences)
         seen = batch.target_in[:, : last[sentences].max() + 1]  # no step sees what follows
         batch = replace(batch, target_in=seen).to(model.device)
-        steps = {"rows": rows, "positions": position[piece]}
-        for name, numbers in steps.items():
-            steps[name] = torch.from_numpy(numbers).to(model.device, non_blocking=True)
+        steps = {
+            name: torch.from_numpy(numbers).to(model.device, non_blocking=True)
+            for name, numbers in (("rows", rows), ("positions", position[piece]))
+        }
         parts.append(propagate(model, batch, rules=chosen, **steps))
     keys = [(attention.kind, attention.layer) for attention in model.attentions()]
     return {

@@ -160,20 +160,17 @@ def architecture_of(weights: Path) -> Any:
     """The architecture in the JSON beside the weights; a `UserError` if there is no such file, or
     it describes no model."""
     path = weights.with_suffix(".json")
-    return architecture_in(path, read_json(path), remedy="delete it and run again")
-
-
-def architecture_in(path: Path, description: Any, *, remedy: str) -> Any:
-    """The architecture in a description, the content of `path`, or a `UserError`."""
+    description = read_json(path)
     try:
-        return architecture_from(description["architecture"])
+        return _architecture(description["architecture"])
     except (KeyError, TypeError, ValueError) as error:
         invalid = isinstance(error, ValidationError)
         problem = f"architecture.{first_line(error)}" if invalid else error
-        raise UserError(f"{path}: not the description of a model ({problem}); {remedy}") from None
+        said = f"not the description of a model ({problem}); delete it and run again"
+        raise UserError(f"{path}: {said}") from None
 
 
-def architecture_from(stored: dict[str, Any]) -> Architecture | BertArchitecture:
+def _architecture(stored: dict[str, Any]) -> Architecture | BertArchitecture:
     """Inverse of `dataclasses.asdict`; a `ValueError` for anything else."""
     if "labels" in stored:
         return TypeAdapter(BertArchitecture).validate_python(stored)

@@ -68,10 +68,8 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
 
     `baselines`: what a classification task compares its models with.
     """
-    described, score = (
-        stage.read_json(folder / "model.json"),
-        stage.read_json(folder / "score.json"),
-    )
+    described = stage.read_json(folder / "model.json")
+    score = stage.read_json(folder / "score.json")
     architecture, training = described["architecture"], described["training"]
     row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, baselines))
     row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}

@@ -118,11 +118,9 @@ def page(found: dict[str, list[str]], counts: pd.DataFrame, settings: Settings) 
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" '
         'href="data:,">',
         f"<title>{name}</title>\n<style>\n{css}{LOOKS}</style>\n</head>\n<body>\n<header><h1>{name}</h1></header>",
-        *(
-            "<dl>",
-            *(f"<dt>{key}</dt>" + "".join(map(_line, texts)) for key, texts in found.items()),
-            "</dl>",
-        ),
+        "<dl>",
+        *(f"<dt>{key}</dt>" + "".join(map(_line, texts)) for key, texts in found.items()),
+        "</dl>",
         *([f'<p class="note">{BEST}</p>'] if "Best pruned" in found else []),
         "<nav>" + "\n".join(_link(path, text) for path, text in links) + "</nav>",
     ]

@@ -34,6 +34,7 @@ from specialized_heads.heads import functions
 
 SINGLE, DOUBLE = 3.03, 6.29  # widths of one and of both columns, in inches
 
+LUMA = 0.299, 0.587, 0.114  # weights of red, green and blue (ITU-R BT.601)
 FONT = "DejaVu Sans"  # comes with matplotlib, so files do not depend on the machine's fonts
 SHEET = {
     "font.size": 7,
@@ -301,7 +302,8 @@ def heat_map(
     for row, column in np.argwhere(~np.isnan(values)) if digits else ():
         value = values[row, column]
         text = minus(f"{value:{digits}}").replace("+0.0", "0.0")
-        colour = "white" if is_dark(colours((value - low) / (high - low))) else "black"
+        luma = np.dot(colours((value - low) / (high - low))[:3], LUMA)
+        colour = "white" if luma < 0.5 else "black"
         points = size if len(text) < 5 else 0.8 * size  # as "−0.01" beside "0.01"
         axes.text(column + 1, row + 1, text, size=points, ha="center", va="center", color=colour)
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
@@ -309,24 +311,10 @@ def heat_map(
     return mesh
 
 
-def is_dark(colour: tuple[float, ...]) -> bool:
-    """Whether a colour needs white text on it, by its luma (ITU-R BT.601)."""
-    return float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < 0.5
-
-
 def hatched_cell(axes: Axes, x: float, y: float) -> None:
     """A cell around this point whose value is undefined."""
-    axes.add_patch(
-        Rectangle(
-            (x - 0.5, y - 0.5),
-            1,
-            1,
-            facecolor="white",
-            edgecolor="#BBBBBB",
-            hatch="////",
-            linewidth=0,
-        )
-    )
+    look = {"facecolor": "white", "edgecolor": "#BBBBBB", "hatch": "////", "linewidth": 0}
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **look))
 
 
 def function_cell(

@@ -136,30 +136,8 @@ class Claim(Section):
 
 
 SPEED = ["sentences", *with_ends("gain"), "device"]
-COLUMNS = [
-    "paper",
-    "claim",
-    "finding",
-    "section",
-    "text",
-    "unit",
-    "reported",
-    "corpus",
-    "value",
-    "low",
-    "high",
-    "n",
-]
-COLUMNS += [
-    "of",
-    "baselines",
-    "accepted_low",
-    "accepted_high",
-    "tolerance",
-    "verdict",
-    "reason",
-    "note",
-]
+COLUMNS = "paper claim finding section text unit reported corpus value low high n of".split()
+COLUMNS += "baselines accepted_low accepted_high tolerance verdict reason note".split()
 LEGEND = " ".join(
     f"{verdict.value.capitalize()}: {meaning}." for verdict, meaning in VERDICTS.items()
 )

@@ -121,10 +121,8 @@ def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "over sent
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to
     interpolate, and neither is close to it."""
-    below, above = (
-        shares[shares <= share + ROUNDING].max(),
-        shares[shares >= share - ROUNDING].min(),
-    )
+    below = shares[shares <= share + ROUNDING].max()
+    above = shares[shares >= share - ROUNDING].min()
     too_far = (
         f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too "
         f"far from {share:.0%}"

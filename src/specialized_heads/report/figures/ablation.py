@@ -210,11 +210,8 @@ def alone_numbers(tables: Tables) -> pd.DataFrame:
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
     best["heads"] = alone.groupby([*ALONE_KEYS, "seed"])["head"].transform("size")
     best["head"] = best["head"].where(best.groupby(ALONE_KEYS)["head"].transform("nunique") == 1)
-    values, same = (
-        ["delta", "bleu_full", "heads"],
-        {"p_values": "delta", "first": ["metric", "head"]},
-    )
-    rows = sweep.over_seeds(best, values, ALONE_KEYS, sort=False, **same)
+    values, first = ["delta", "bleu_full", "heads"], ["metric", "head"]
+    rows = sweep.over_seeds(best, values, ALONE_KEYS, sort=False, p_values="delta", first=first)
     rows["heads"] = rows["heads_high"]
     return rows[ALONE_COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 

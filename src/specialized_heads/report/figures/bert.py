@@ -31,18 +31,7 @@ TASKS_CAPTION = (
     "Matched: the domain of the training set; mismatched: another one."
 )
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
-PRUNING_COLUMNS = [
-    "task",
-    "method",
-    "lam",
-    "target_heads",
-    "seeds",
-    "seed",
-    "decided",
-    "heads",
-    "total",
-    "share",
-]
+PRUNING_COLUMNS = "task method lam target_heads seeds seed decided heads total share".split()
 PRUNING_COLUMNS += [*with_ends("bleu", "delta"), "p_value", "metric"]
 SMALL = 6.0  # points; larger losses do not show in the lower panels
 MEASURED = ["sentences", "heads", "total", *with_ends("speed", "gain"), "parameters", "device"]

@@ -31,19 +31,9 @@ SCORES = {
     "syntactic margin": lambda heads: heads.filter(regex="_margin$").max(axis=1),
     **{function.measure: itemgetter(function.score) for function in OF_TOKENS},
 }
-SURVIVAL_COLUMNS = [
-    "corpus",
-    "scope",
-    "lam",
-    "target_heads",
-    "seed",
-    "counted",
-    "heads",
-    "left",
-    "labelled",
-]
-SURVIVAL_COLUMNS += ["labelled_survival", "other_survival", "difference", "low", "high", *SCORES]
-SURVIVAL_COLUMNS += NESTED
+SURVIVAL_COLUMNS = "corpus scope lam target_heads seed counted heads left labelled".split()
+SURVIVAL_COLUMNS += "labelled_survival other_survival difference low high".split()
+SURVIVAL_COLUMNS += [*SCORES, *NESTED]
 SURVIVAL_CAPTION = (
     "Survival of encoder heads under pruning. difference: survival of heads with a function "
     "minus that of heads without, within layers and seeds, with its 95% interval. The next "
@@ -77,25 +67,9 @@ LABELS = {
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 GATES = "counterpart_difference"  # from the heads that gates keep, without or with fine-tuning
-CRITERIA_COLUMNS = [
-    "corpus",
-    "scope",
-    "finetuned",
-    "criterion",
-    "heads",
-    "seeds",
-    "seed",
-    *with_ends("bleu"),
-    "bleu_sd",
-]
-CRITERIA_COLUMNS += [
-    *with_ends("difference"),
-    "p_value",
-    *with_ends(GATES),
-    "better_draws",
-    "updates",
-    "sentences",
-]
+CRITERIA_COLUMNS = "corpus scope finetuned criterion heads seeds seed".split()
+CRITERIA_COLUMNS += [*with_ends("bleu"), "bleu_sd", *with_ends("difference"), "p_value"]
+CRITERIA_COLUMNS += [*with_ends(GATES), "better_draws", "updates", "sentences"]
 
 
 def survival_numbers(tables: Tables) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.experiment.names import CONTROLS
 from specialized_heads.report import paper, style, sweep
+from specialized_heads.report.claims.evidence import MODEL
 from specialized_heads.report.data import TOTALS, Tables, stack, with_ends
 
 FIGURE7_COLUMNS = [*sweep.POINT, *with_ends("heads", "share", "bleu", "difference")]
@@ -22,7 +23,6 @@ SEVERAL = (
     "or 1 if some seeds gain and others lose"
 )
 SCORES = [*with_ends("bleu"), "p_value", "difference", "bleu_tokenised"]
-KEYS = ["scope", "lam", "target_heads", "seed"]
 SHOWN = {
     "": ("BLEU", "tok.", "p"),
     "scratch_": ("BLEU from scratch", "tok. (scratch)", "p (scratch)"),
@@ -31,7 +31,7 @@ SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
 TABLE2_COLUMNS = [
     "corpus",
     "kind",
-    *KEYS,
+    *MODEL,
     *TOTALS,
     "sentences",
     "updates",
@@ -137,12 +137,12 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
     `scratch_`, then the paper's."""
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
-        twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
+        twins = scores.loc[scores["kind"] == "scratch", [*MODEL, *SCRATCH]].rename(columns=SCRATCH)
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
         pruned = sweep.in_order(pruned, {"scope": True, **sweep.WEAKEST_FIRST, "seed": True})
         baselines = scores[scores["kind"] == "baseline"].sort_values("seed")
-        models = [baselines, pruned.merge(twins, on=KEYS, how="left")]
+        models = [baselines, pruned.merge(twins, on=MODEL, how="left")]
         frames += [frame.assign(corpus=title) for frame in models if len(frame)]
     frames += [_reported(corpus, bleu) for corpus, bleu in paper.BASELINE_BLEU.items()]
     rows = pd.concat(
@@ -216,16 +216,11 @@ def table2_caption(rows: pd.DataFrame) -> str:
     if ours["seed"].nunique() > 1:
         parts.append(SEVERAL)
     for corpus, same in ours.groupby("corpus", sort=False):
-        updates, full = (
-            same["scratch_updates"].min(),
-            same.loc[same["kind"] == "baseline", "updates"].min(),
-        )
+        updates = same["scratch_updates"].min()
+        full = same.loc[same["kind"] == "baseline", "updates"].min()
         if pd.notna(updates) and updates < full:
-            unequal = (
-                f"{updates:,} updates against {full:,} of the baseline, so the comparison is "
-                f"not equal"
-            )
-            parts.append(f"{corpus} from scratch: {unequal}")
+            unequal = f"{updates:,} updates against {full:,} of the baseline"
+            parts.append(f"{corpus} from scratch: {unequal}, so the comparison is not equal")
     if (ours["kind"] == "baseline").all():
         parts.append(sweep.NO_PRUNED)
     return "; ".join(parts) + "."
@@ -242,20 +237,11 @@ def controls_numbers(tables: Tables) -> pd.DataFrame:
         "place": models["kind"].map(KINDS.index),
     }
     models = models.assign(**places, scope=models["scope"].mask(models["kind"] == "baseline", ""))
-    order = {
-        "corpus_place": True,
-        "scope": True,
-        **sweep.WEAKEST_FIRST,
-        "place": True,
-        "seed": True,
-    }
-    keys, same = (
-        ["corpus", "scope", "lam", "target_heads", "kind"],
-        {"p_values": "difference", "first": ["updates"]},
-    )
-    return sweep.over_seeds(
-        sweep.in_order(models, order), ["bleu", *TOTALS], keys, sort=False, **same
-    )
+    order = dict.fromkeys(["corpus_place", "scope"], True) | sweep.WEAKEST_FIRST
+    order |= dict.fromkeys(["place", "seed"], True)
+    models, values = sweep.in_order(models, order), ["bleu", *TOTALS]
+    keys, same = ["corpus", "scope", "lam", "target_heads", "kind"], {"p_values": "difference"}
+    return sweep.over_seeds(models, values, keys, sort=False, first=["updates"], **same)
 
 
 def controls_shown(rows: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import paper, style, sweep
+from specialized_heads.report.claims.evidence import MODEL
 from specialized_heads.report.data import Tables, stack, with_ends
 
 NONE = "none found"
@@ -29,14 +30,8 @@ ORDER = [
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
 POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "seed", "decided", "retained"]
-POINTS += [
-    *with_ends("share", "bleu", "difference"),
-    "difference_lowest",
-    "difference_highest",
-    "p_value",
-    "reference",
-]
-KEYS = ["scope", "lam", "target_heads", "seed"]
+POINTS += with_ends("share", "bleu", "difference")
+POINTS += ["difference_lowest", "difference_highest", "p_value", "reference"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -84,7 +79,7 @@ def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
                 rows.append(
                     model | {"type": kind, "functions": names, "heads": int(counts.get(names, 0))}
                 )
-    return pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads", "bleu"])
+    return pd.DataFrame(rows, columns=[*MODEL, "type", "functions", "heads", "bleu"])
 
 
 def _place(functions: str) -> list[int]:
@@ -100,7 +95,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     heads = heads.astype({"heads": int, "seed": int})
     if curve.empty:
         return style.nothing()
-    models = list(heads.groupby(KEYS, dropna=False, sort=False))
+    models = list(heads.groupby(MODEL, dropna=False, sort=False))
     # With equally many heads, by λ.
     models.sort(
         key=lambda row: (

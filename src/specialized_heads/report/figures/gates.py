@@ -27,19 +27,8 @@ FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))
 ROW = 0.025  # inches of a gate
 TARGET = ["lam", "target_heads"]
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
-PRUNING_COLUMNS = [
-    "corpus",
-    "seed",
-    "scope",
-    "lam",
-    "target_heads",
-    "type",
-    "layer",
-    "head",
-    "update",
-    "p_open",
-    "functions",
-]
+PRUNING_COLUMNS = "corpus seed scope lam target_heads type layer head update p_open".split()
+PRUNING_COLUMNS += ["functions"]
 LOOKS = {
     each.name: {"marker": look.marker, "color": style.FUNCTIONS[each.name]["facecolor"]}
     for each, look in zip(FUNCTIONS, style.SERIES)

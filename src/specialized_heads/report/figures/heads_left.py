@@ -18,17 +18,7 @@ from specialized_heads.stage import heads_text
 HEAD, TALLEST = 0.092, 7.0  # inches: of a head; of a column, above which heads become lower
 SMALLEST_TEXT = 3.8  # points
 CHANCE = {"color": "black", "marker": "<", "markersize": 3.5}
-FIGURE8_COLUMNS = [
-    "corpus",
-    "model",
-    "lam",
-    "target_heads",
-    "seed",
-    "heads",
-    "place",
-    "layer",
-    "head",
-]
+FIGURE8_COLUMNS = "corpus model lam target_heads seed heads place layer head".split()
 FIGURE8_COLUMNS += ["functions", "names"]
 FIGURE9_COLUMNS = [*sweep.POINT, "type", *with_ends("pruned", "active"), "heads"]
 FIGURE9_COLUMNS += with_ends("share")

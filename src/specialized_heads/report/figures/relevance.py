@@ -34,18 +34,8 @@ SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
 BAR = 0.14  # height of the mark of a function, in cells
 RANKED = ["corpus", "seed", "layer", "rank", "head", "relevance", "confidence", "functions"]
 RULES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
-RULES_COLUMNS = [
-    "corpus",
-    "seed",
-    "rule",
-    "layer",
-    "heads",
-    "sum",
-    "top_head",
-    "top_quarter",
-    *with_ends("confidence"),
-]
-RULES_COLUMNS += ["order", "labelled", "mean_rank", *with_ends("auc")]
+RULES_COLUMNS = "corpus seed rule layer heads sum top_head top_quarter".split()
+RULES_COLUMNS += [*with_ends("confidence"), "order", "labelled", "mean_rank", *with_ends("auc")]
 RULES_CAPTION = (
     "Relevance of the baseline's encoder heads by rule, as shares of their layer; lowest to "
     "highest over layers. halves agree: share of 100 random splits of the development set whose "

@@ -23,28 +23,10 @@ TABLE1_CAPTION = (
     "not say by how much. Heads are named layer-head."
 )
 SCORES = ["layer", "head", "accuracy", "low", "high"]
-ACCURACIES = [
-    "corpus",
-    "seed",
-    "relation",
-    "direction",
-    "arcs",
-    "baseline",
-    *SCORES,
-    "syntactic",
-    "best",
-    "reported",
-]
-TABLE1_COLUMNS = [
-    "relation",
-    "direction",
-    "corpus",
-    "arcs",
-    *SCORES,
-    "baseline",
-    "syntactic",
-    "reported",
-]
+ACCURACIES = "corpus seed relation direction arcs baseline".split()
+ACCURACIES += [*SCORES, "syntactic", "best", "reported"]
+TABLE1_COLUMNS = ["relation", "direction", "corpus", "arcs"]
+TABLE1_COLUMNS += [*SCORES, "baseline", "syntactic", "reported"]
 GROUPS = 8  # relations and directions per row of panels
 ACROSS = 3  # columns of the legend
 GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
