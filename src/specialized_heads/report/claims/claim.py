@@ -7,26 +7,30 @@ pruned.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-from importlib import import_module
 from itertools import product
-from math import inf, isinf, nan
+from math import inf, isinf
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 import yaml
 
-from specialized_heads.report.claims.evidence import Evidence, NotTestable, every_evidence
+from specialized_heads.report.claims import of_ablation, of_heads, of_scores, of_survival
+from specialized_heads.report.claims.evidence import (
+    LEAST_BASELINES,
+    Evidence,
+    Measured,
+    NotTestable,
+    Unit,
+    every_evidence,
+)
 from specialized_heads.report.data import Tables, joined, with_ends
-from specialized_heads.report.style import minus
 from specialized_heads.stage import Section
 
 LIST = Path(__file__).with_name("claims.yaml")
-MEASURES = ("of_heads", "of_survival", "of_scores", "of_ablation")  # modules
-LEAST_BASELINES = 3  # for more than "partly": one training may be an exception
+MEASURES = vars(of_heads) | vars(of_survival) | vars(of_scores) | vars(of_ablation)
 
 
 class Verdict(StrEnum):
@@ -45,8 +49,8 @@ class Verdict(StrEnum):
 VERDICTS = {
     Verdict.REPRODUCED: "our whole interval is in the accepted range, with three baselines or more",
     Verdict.AFTER_SELECTION: "reproduced, but the training recipe was selected by this measure",
-    Verdict.PARTLY: "our whole interval is in the range, but there are fewer than three baselines, "
-    "or too few heads to generalise",
+    Verdict.PARTLY: "our whole interval is in the range, but it rests on fewer than three "
+    "baselines, on few heads, or on a weak test",
     Verdict.INCONCLUSIVE: "our interval holds an end of the range, or is unknown",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
     Verdict.NOT_REPRODUCED: "our whole interval is outside the range, with three baselines or more",
@@ -54,44 +58,6 @@ VERDICTS = {
     Verdict.BY_OUR_THRESHOLD: "not reproduced, but the paper gives no number: the limit is ours",
     Verdict.VALUE_ONLY: "a control or a value for comparison, which neither paper claims",
 }
-
-
-class Unit(StrEnum):
-    """The unit of a value, which decides its format."""
-
-    BLEU = "BLEU"
-    DIFFERENCE = "difference"  # of BLEU
-    SHARE = "share"  # in percent
-    POINTS = "points"  # difference of two shares, in percentage points
-    CORRELATION = "correlation"
-    AREA = "AUC"
-
-    def text(self, value: float) -> str:
-        return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
-
-
-FORMS = {
-    Unit.BLEU: ".1f",
-    Unit.DIFFERENCE: "+.2f",
-    Unit.SHARE: ".0%",
-    Unit.POINTS: "+z.0f",
-}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number with its 95% interval, if it has one."""
-
-    value: float
-    low: float = nan
-    high: float = nan
-    n: int | None = None  # sample size
-    of: str = ""  # what it counts
-    # what the number is compared with, how strong the evidence is, or why it has no interval
-    note: str = ""
-    baselines: int = 1  # trained models, of different seeds, on which the number rests
-    sufficient: bool = True  # whether the evidence suffices for more than "partly"
-    confounded: bool = False  # whether the models compared differ in more than the claim is about
 
 
 class Claim(Section):
@@ -162,10 +128,7 @@ def claims() -> tuple[Claim, ...]:
 
 
 def measure(claim: Claim) -> Callable[[Evidence], Measured]:
-    modules = [import_module(f"specialized_heads.report.claims.{name}") for name in MEASURES]
-    return partial(
-        next(getattr(m, claim.measure) for m in modules if hasattr(m, claim.measure)), **claim.given
-    )
+    return partial(MEASURES[claim.measure], **claim.given)
 
 
 def judge(claim: Claim, measured: Measured) -> Verdict:

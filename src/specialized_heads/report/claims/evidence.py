@@ -4,6 +4,7 @@ Each seed has a baseline of its own, with the models pruned from it.
 """
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from math import nan
 
 import numpy as np
@@ -23,11 +24,51 @@ from specialized_heads.report.data import (
     with_ends,
     without_penalty,
 )
+from specialized_heads.report.style import minus
 
+LEAST_BASELINES = 3  # for more than "partly": one training may be an exception
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
+
+
+class Unit(StrEnum):
+    """The unit of a value, which decides its format."""
+
+    BLEU = "BLEU"
+    DIFFERENCE = "difference"  # of BLEU
+    SHARE = "share"  # in percent
+    POINTS = "points"  # difference of two shares, in percentage points
+    CORRELATION = "correlation"
+    AREA = "AUC"
+
+    def text(self, value: float) -> str:
+        return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
+
+
+FORMS = {
+    Unit.BLEU: ".1f",
+    Unit.DIFFERENCE: "+.2f",
+    Unit.SHARE: ".0%",
+    Unit.POINTS: "+z.0f",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with its 95% interval, if it has one."""
+
+    value: float
+    low: float = nan
+    high: float = nan
+    n: int | None = None  # sample size
+    of: str = ""  # what it counts
+    # what the number is compared with, how strong the evidence is, or why it has no interval
+    note: str = ""
+    baselines: int = 1  # trained models, of different seeds, on which the number rests
+    sufficient: bool = True  # whether the evidence suffices for more than "partly"
+    confounded: bool = False  # whether the models compared differ in more than the claim is about
 
 
 class NotTestable(Exception):

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest, mannwhitneyu, norm, sem, t
 
-from specialized_heads.report.claims.claim import LEAST_BASELINES, Measured
-from specialized_heads.report.claims.evidence import NotTestable, require
+from specialized_heads.report.claims.evidence import LEAST_BASELINES, Measured, NotTestable, require
 from specialized_heads.report.style import minus
 
 AREAS = np.linspace(0.0, 1.0, 2001)  # at which Newcombe's interval is evaluated

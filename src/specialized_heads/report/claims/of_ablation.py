@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, pearsonr
 
-from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import HEAD, Evidence, require
+from specialized_heads.report.claims.evidence import HEAD, Evidence, Measured, Unit, require
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,

@@ -8,8 +8,7 @@ import pandas as pd
 
 from specialized_heads.heads.functions import BY_NAME, POSITIONAL
 from specialized_heads.parsing.relations import canonical
-from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import HEAD, Evidence, require
+from specialized_heads.report.claims.evidence import HEAD, Evidence, Measured, Unit, require
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,

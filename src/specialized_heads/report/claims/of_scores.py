@@ -11,8 +11,14 @@ import pandas as pd
 
 from specialized_heads.experiment.names import CONTINUED
 from specialized_heads.model.architecture import SCOPES
-from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import MODEL, Evidence, counterparts, require
+from specialized_heads.report.claims.evidence import (
+    MODEL,
+    Evidence,
+    Measured,
+    Unit,
+    counterparts,
+    require,
+)
 from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of
 from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 

@@ -10,8 +10,7 @@ import pandas as pd
 
 from specialized_heads.heads.functions import BY_NAME, POSITIONAL, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.report.claims.claim import Measured, Unit
-from specialized_heads.report.claims.evidence import HEAD, MODEL, Evidence, require
+from specialized_heads.report.claims.evidence import HEAD, MODEL, Evidence, Measured, Unit, require
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,
