@@ -16,105 +16,12 @@ from claim_tables import (
     planted,
     reason,
     seeds,
-    values,
     verdict,
 )
-from scipy.stats import sem, spearmanr, t
 
-from specialized_heads.report.claims import inference, of_heads
+from specialized_heads.report.claims import of_heads
 from specialized_heads.report.claims.claim import Verdict
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
-
-# Inference: the baseline is the unit.
-
-
-def test_the_interval_is_students_over_baselines() -> None:
-    found = pd.Series({1: 0.12, 2: 0.30, 3: 0.36})
-    measured = inference.mean_of(found, within=(0.2, 0.3))
-    half = t.ppf(0.975, 2) * sem(found)
-    assert values(measured) == pytest.approx((0.26, 0.26 - half, 0.26 + half))
-    assert half > 0.3 and measured.baselines == 3
-    # Three values may agree by chance: the interval holds the one within the baselines.
-    alike = inference.mean_of(pd.Series([0.0, 0.0, 0.0]), within=(0.0, 0.18))
-    assert values(alike) == (0.0, 0.0, 0.18)
-    assert values(inference.mean_of(found, within=(-2, 0.3)))[1:] == pytest.approx(
-        (-2, 0.26 + half)
-    )
-    clipped = inference.mean_of(found, bounds=inference.SHARES)
-    assert clipped.low == 0.0 and clipped.high == pytest.approx(0.26 + half)
-    # Two baselines have no interval of their own worth the name: it is the one within them.
-    assert values(inference.mean_of(found[:2], within=(0.2, 0.3))) == pytest.approx(
-        (0.21, 0.2, 0.3)
-    )
-
-
-def test_a_slope_given_another_column_is_that_of_a_regression() -> None:
-    """Least squares with a constant per layer and the ranks of confidence gives the same
-    coefficients."""
-    random = np.random.default_rng(1)
-    heads = pd.DataFrame(
-        {
-            "seed": 1,
-            "type": "encoder",
-            "layer": np.repeat([1, 2, 3], 8),
-            "x": random.integers(0, 2, 24),
-        }
-    )
-    heads = heads.assign(z=random.random(24), y=random.random(24) + heads["x"])
-    ranks = inference.ranked(heads["z"], heads[["layer"]])
-    found, _ = inference.associated(heads, [heads["x"], heads["y"], ranks], inference.slope_of)
-    constants = (heads["layer"].to_numpy()[:, None] == [1, 2, 3]).astype(float)
-    design = np.column_stack([heads["x"], ranks, constants])
-    assert found[1] == pytest.approx(np.linalg.lstsq(design, heads["y"], rcond=None)[0][0])
-    # The partial correlation is that of the residuals.
-    rest = [
-        v - design[:, 1:] @ np.linalg.lstsq(design[:, 1:], v, rcond=None)[0]
-        for v in (heads["x"], heads["y"])
-    ]
-    found, ends = inference.associated(
-        heads, [heads["x"], heads["y"], ranks], inference.correlation_of
-    )
-    assert found[1] == pytest.approx(np.corrcoef(*rest)[0, 1])
-    assert ends[0] < found[1] < ends[1]
-
-
-def test_a_correlation_within_one_layer_is_spearmans() -> None:
-    random = np.random.default_rng(2)
-    heads = pd.DataFrame(
-        {"seed": 1, "type": "encoder", "layer": 1, "x": random.random(9), "y": random.random(9)}
-    )
-    ranks = [inference.ranked(heads[name], heads[["layer"]]) for name in ("x", "y")]
-    found, _ = inference.associated(heads, ranks, inference.correlation_of)
-    assert found[1] == pytest.approx(spearmanr(heads["x"], heads["y"]).statistic)
-
-
-def test_permutations_find_what_confidence_does_not_explain() -> None:
-    layer = pd.Series(np.repeat(np.arange(6), 8))
-    strata, confidence = pd.DataFrame({"layer": layer}), pd.Series(np.tile(np.arange(8.0), 6))
-    function = (confidence >= 6).astype(float)
-    explained = confidence / 10
-    more = explained + 0.4 * pd.Series(np.tile([0, 0, 0, 0, 0, 0, 1, 1], 6))
-    noise = pd.Series(np.random.default_rng(0).normal(0, 0.05, 48))
-    assert inference.permutation_p(function, more + noise, confidence, strata) < 0.01
-    assert inference.permutation_p(function, explained + noise, confidence, strata) > 0.05
-
-
-def test_the_slope_within_strata() -> None:
-    frame = pd.DataFrame(
-        {"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]}
-    )
-    pooled = inference.slope(frame["x"], frame["y"], frame[["seed"]])
-    # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1
-    # + 1)².
-    half = 1.959964 * (0.5**0.5) / 2
-    assert pooled[:3] == pytest.approx((0.5, 0.5 - half, 1.0), abs=1e-6)  # clipped
-    assert pooled[3] == pytest.approx(0.1573, abs=1e-4)  # of z = √2
-    # What differs between strata alone does not count.
-    shifted = inference.slope(frame["x"], frame["y"] + 10 * frame["seed"], frame[["seed"]])
-    assert shifted == pytest.approx(pooled)
-    with pytest.raises(NotTestable, match="do not differ"):
-        inference.slope(frame["seed"], frame["y"], frame[["seed"]])
-
+from specialized_heads.report.claims.evidence import Evidence
 
 # Functions of heads.
 
