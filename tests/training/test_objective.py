@@ -35,6 +35,17 @@ def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few()
     assert weights(HeadCountController(5, 100), 2, 3, 3, 3, 3, 3) == [0.0, 0.0]
 
 
+def test_lambda_is_proportional_to_the_error_and_to_its_sum() -> None:
+    """0.07 nats for an error of all heads, and 2 nats for one that lasts all 200 updates."""
+    # At its median noise a gate with log α 0 is half open: 3.5 of 5 heads. The target is 5 - 0.3 n
+    # up to update 10, so errors are 0.06 n - 0.3 of all heads, then 0.3.
+    found = weights(HeadCountController(2, 200), 21, 3, 3, 3, 0, -3)
+    sums = {1: -0.24, 5: -0.6, 10: 0.3, 20: 3.3}
+    errors = {1: -0.24, 5: 0.0, 10: 0.3, 20: 0.3}
+    expected = {update: 0.07 * errors[update] + 2 * sums[update] / 200 for update in sums}
+    assert {update: found[update] for update in sums} == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("updates", [1, 2, 3, 10])
 def test_lambda_is_zero_after_the_decision(updates: int) -> None:
     controller = HeadCountController(1, updates)
