@@ -266,9 +266,9 @@ SHARED = PRUNING | {
     "lam": None,
     "target_heads": 5,
     # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are
-    # those of one process.
+    # those of one process. Gates are decided after update 6: the penalty must have moved them.
     "training": TRAINING
-    | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
+    | {"updates": 20, "batch_tokens": 100, "evaluate_every": 10, "optimizer": "muon"},
 }
 
 
