@@ -114,14 +114,6 @@ def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_
         torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
-def test_heads_that_transformers_no_longer_removes_are_refused(published, vocabulary) -> None:
-    _, folder = published("BertForSequenceClassification")
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruned_heads": {"0": [1]}}))
-    with pytest.raises(UserError, match="has pruned_heads, which transformers no longer reads"):
-        load_bert(folder, vocabulary=vocabulary)
-
-
 def test_capitals_without_a_word_about_case_are_refused(published, vocabulary) -> None:
     _, folder = published("BertModel")
     with open(folder / "vocab.txt", "a", encoding="utf-8") as file:

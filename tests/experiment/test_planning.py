@@ -201,18 +201,6 @@ def test_models_of_one_baseline_are_independent_draws(experiment: Experiment) ->
     assert seeds[2] == SETTINGS["prune"](experiment, **JOB, **model)["seed"]
 
 
-def test_other_criteria_are_compared_with_the_heads_that_gates_keep(experiment: Experiment) -> None:
-    def other(model: str) -> list[str]:
-        return names.counterpart_translation(experiment, corpus="a", model=model, seed="3")
-
-    path = "results/e/a/models/cut/gates_encoder_heads6/seed3/translation.txt"
-    assert other("cut/importance_encoder_heads6") == [path]
-    assert other("cut/gates_encoder_heads6") == []
-    scratch = "results/e/a/models/pruned/all_heads12/seed3/translation.txt"
-    assert other("scratch/all_heads12") == other("continued/all_heads12") == [scratch]
-    assert other("pruned/encoder_heads6") == []  # the experiment has no λ 0
-
-
 def test_all_rules_of_relevance_are_measured_only_on_the_baselines(experiment: Experiment) -> None:
     rules = ["z_plus", "alpha_beta", "epsilon"]
     several = changed(experiment, heads={"relevance_rules": rules})
@@ -246,6 +234,9 @@ def test_what_a_criterion_ranks_by(
         ("pruned/encoder_heads6", "pruned/encoder_lambda0"),
         ("scratch/encoder_heads6", "pruned/encoder_heads6"),
         ("count/all_lambda1e-05", "pruned/all_lambda1e-05"),
+        ("continued/all_heads12", "pruned/all_heads12"),
+        # other criteria: with the heads that gates keep
+        ("cut/importance_encoder_heads6", "cut/gates_encoder_heads6"),
         ("pruned/encoder_lambda0", None),
         ("baseline", None),
         ("checkpoint/update40", None),

@@ -1,5 +1,4 @@
-"""Hostile token files, models of parsers and parses: every one ends in one line, and no payload
-runs."""
+"""Hostile models of parsers and parses: every one ends in one line, and no payload runs."""
 
 import json
 import pickle
@@ -10,18 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 from parallel_text import Pairs, write_pairs
-
-from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.stage import UserError
-
-
-def test_a_pickle_for_tokens(folder: Path) -> None:
-    path = folder / "tokens.safetensors"
-    path.write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(UserError, match=r"tokens\.safetensors: .*delete it and run again"):
-        load_tokens(path)
-    assert list(folder.iterdir()) == [path]
-
 
 TEXT = "Dogs see cats ."
 STANZA = {

