@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 import yaml
 from pages import PACKAGE, PAGES, ROOT, anchors, blocks, code, links, prose
-from pydantic import TypeAdapter
 
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import figures, sources
@@ -183,20 +182,7 @@ def test_targets_come_before_configfile_which_takes_all_words_up_to_the_next_opt
     ] == []
 
 
-# Statements of single pages: seven lines are seven, quoted messages are the code's, examples run,
-# numbers are in tables.
-
-
-def test_the_seven_lines_for_your_own_pair_are_seven_and_valid() -> None:
-    first, others, *_ = blocks(ROOT / "docs" / "own_pair.md", "yaml")
-    assert first.count("\n") == 7
-    experiment = load(whole(yaml.safe_load(first), ROOT / "config" / "my_pair.yaml"))
-    (name,) = experiment.corpora
-    experiment.for_corpus(name).retraining()
-    lines = [yaml.safe_load(line) for line in others.splitlines() if not line.startswith("#")]
-    assert len(lines) >= 5
-    for line in lines:
-        TypeAdapter(sources.Source).validate_python(line["source"])
+# Statements of single pages: quoted messages are the code's, examples run, numbers are in tables.
 
 
 def test_quoted_messages_are_those_of_the_code() -> None:

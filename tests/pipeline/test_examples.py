@@ -112,7 +112,7 @@ def comments(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def corpus_of(example: dict[str, Any]) -> dict[str, Any] | None:
-    """The example as keys of a corpus of the ten lines of own_pair.md; None if it is not about a
+    """The example as keys of a corpus of the seven lines of own_pair.md; None if it is not about a
     corpus or a section."""
     ((key, value), *more) = example.items()
     if key in config.Corpus.model_fields:
@@ -144,6 +144,7 @@ def resolved(path: str) -> dict[str, Any]:
 def test_there_are_examples_of_all_kinds() -> None:
     """What a page writes in another way would be skipped."""
     assert {page.stem for page, _ in WHOLE.values()} >= {"own_pair", "models"}
+    assert WHOLE["config/my_pair.yaml"][1].count("\n") == 7  # as the page says
     kinds = {"own_pair": 10, "parsing": 1, "local": 3, "troubleshooting": 3}
     found = [name.partition("-")[0] for name in EXAMPLES]
     assert {page: found.count(page) >= least for page, least in kinds.items()} == dict.fromkeys(
@@ -207,7 +208,7 @@ def below(folder: str, example: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_parts_of_configurations(project: Workflow) -> None:
-    """Each is a corpus of the ten lines: all are planned to the end, and what decides the text is
+    """Each is a corpus of the seven lines: all are planned to the end, and what decides the text is
     read, cleaned and split."""
     values = resolved("config/my_pair.yaml")
     [base] = values["corpora"].values()
