@@ -1,4 +1,5 @@
-"""The stage that analyses heads, on real sentences with real trees and a real BPE."""
+"""A small set for relevance; the stage that analyses heads, on real sentences with real trees and a
+real BPE."""
 
 from collections.abc import Callable
 from itertools import product
@@ -10,10 +11,17 @@ import pytest
 from parallel_text import Pairs, write_pairs
 from parsed_corpus import NUMBER, Corpus, libreoffice
 
+from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads import analyse
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import read_json
+
+
+@pytest.fixture
+def data(store) -> TokenStore:
+    """Source lengths 4, 1, 3, target lengths 2, 3, 1: nine generation steps."""
+    return store([[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
 
 
 @pytest.fixture(scope="session")
