@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from small import PRUNING, TRAINING, killed_at, outputs
 
 from specialized_heads.classification.scores import predict
 from specialized_heads.corpus.tokens import TokenStore
@@ -30,23 +31,14 @@ from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune
 from specialized_heads.pruning.ablation import passes, removals, translate_set
 from specialized_heads.pruning.criteria import importances
-from specialized_heads.training import loop, objective, state
+from specialized_heads.training import loop, state
 from specialized_heads.training.loop import Data, Plan
 from specialized_heads.training.objective import HeadCountController, Lambda
 
 devices.multiplies_bf16 = lambda device: True
-PLAN = {
-    "seed": 1,
-    "updates": 6,
-    "batch_tokens": 50,
-    "micro_batch_tokens": 30,
-    "schedule": "linear",
-    "learning_rate": 0.01,
-    "warmup": 2,
-    "log_every": 6,
-    "evaluate_every": 6,
-    "gate_learning_rate": 0.1,
-}
+# several micro-batches in an update
+PLAN = TRAINING | {"seed": 1, "updates": 6, "micro_batch_tokens": 30, "warmup": 2}
+PLAN |= {"learning_rate": 0.01, "gate_learning_rate": 0.1}
 random = np.random.default_rng(1)
 
 
@@ -187,48 +179,25 @@ def main() -> None:
 
 
 def resume() -> None:
-    """A training on the GPU that is killed after its third update and goes on."""
+    """A training on the GPU that is killed after its fourth update and goes on."""
     whole, killed = copy.deepcopy(OURS), copy.deepcopy(OURS)
     trained(whole, DATA, Path(tempfile.mkdtemp()), penalty=Lambda(0.01))
-    folder, make_batch, made = Path(tempfile.mkdtemp()), objective.make_batch, itertools.count()
-
-    def break_off(*arguments: object) -> object:
-        if next(made) == 12:
-            raise KeyboardInterrupt
-        return make_batch(*arguments)
-
-    loop.SAVE_SECONDS, loop.SAVE_SHARE, objective.make_batch = 0.0, float("inf"), break_off
     prune.attach_gates(killed, scope="all")
     killed.to(GPU)
-    before = copy.deepcopy(killed)
-    try:
-        run = {"state": folder / "state", "records": folder / "log.jsonl"}
-        loop.train(killed, Plan(**PLAN), DATA, penalty=Lambda(0.01), **run)
-        raise AssertionError("nothing was killed")
-    except KeyboardInterrupt:
-        objective.make_batch = make_batch
+    before, folder = copy.deepcopy(killed), Path(tempfile.mkdtemp())
+    run = {"state": folder / "state", "records": folder / "log.jsonl", "penalty": Lambda(0.01)}
+    with killed_at(12):
+        loop.train(killed, Plan(**PLAN), DATA, **run)
     saved = (folder / "state" / "state.pt").is_file()
-    loop.train(before, Plan(**PLAN), DATA, penalty=Lambda(0.01), **run)
+    loop.train(before, Plan(**PLAN), DATA, **run)
     show("killed and resumed", apart=apart(values(before), values(whole)), saved=saved)
 
 
 def pruned() -> None:
     """From a baseline to the files of the pruned model, as the stage makes them."""
     written = []
-    settings = {
-        "scope": "encoder",
-        "dropout": 0.0,
-        "device": "auto",
-        "lam": 0.02,
-        "target_heads": None,
-        "seed": 1,
-    }
-    training = {
-        key: value for key, value in PLAN.items() if key not in ("seed", "gate_learning_rate")
-    }
-    settings = prune.Settings(
-        training=training | {"updates": 30}, gate_learning_rate=0.5, **settings
-    )
+    own = {"dropout": 0.0, "device": "auto", "lam": 0.02, "gate_learning_rate": 0.5}
+    settings = prune.Settings(**PRUNING | own)
     prune.load_data = lambda train, dev: DATA
     for device in ("cpu", GPU):
         state.choose_device = lambda name, device=device: (
@@ -236,15 +205,8 @@ def pruned() -> None:
         )
         folder, model = Path(tempfile.mkdtemp()), copy.deepcopy(MODEL)
         prune.freeze(model, scope="encoder")
-        names = {
-            "output": "model.safetensors",
-            "records": "log.jsonl",
-            "state": "state",
-            "gates": "gates.json",
-        }
-        files = SimpleNamespace(
-            train=None, dev=None, settings={}, **{key: folder / name for key, name in names.items()}
-        )
+        named = outputs(folder) | {"gates": folder / "gates.json"}
+        files = SimpleNamespace(train=None, dev=None, settings={}, **named)
         prune.train_gates(model, settings, files, updates_key="pruning.updates")
         model = checkpoint.load(files.output)
         written.append(
