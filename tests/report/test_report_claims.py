@@ -1,9 +1,7 @@
-"""Claims: verdicts from values and intervals, the claims of Michel et al. on tables whose answer is
-known, and the table."""
+"""Claims: verdicts from values and intervals, and the table."""
 
 import re
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import nan
@@ -13,7 +11,7 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import paper
-from specialized_heads.report.claims import across, of_ablation
+from specialized_heads.report.claims import across
 from specialized_heads.report.claims.claim import (
     LIST,
     Claim,
@@ -27,7 +25,7 @@ from specialized_heads.report.claims.claim import (
     numbers,
     shown,
 )
-from specialized_heads.report.claims.evidence import Evidence, NotTestable, evidence_of
+from specialized_heads.report.claims.evidence import Evidence, evidence_of
 from specialized_heads.report.claims.inference import proportion
 from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.stage import UserError
@@ -101,93 +99,6 @@ def test_the_interval_of_a_share_is_wilson_s() -> None:
         (1.0, 0.4385, 1.0, 3), abs=1e-4
     )
     assert (few.low, few.high) == pytest.approx((0.0428, 0.1559), abs=1e-4)
-
-
-CROSS = partial(of_ablation.removed, pruned="cross", share=0.8)
-END, LATER = (
-    of_ablation.redundant_at_the_end,
-    partial(of_ablation.more_redundant_than_early, kept=0.9),
-)
-
-
-def test_ablation(evidence: Evidence) -> None:
-    last, largest = of_ablation.one_left(evidence), of_ablation.largest_loss(evidence)
-    assert (last.value, last.low, last.high) == pytest.approx((-13 / 30, -13.3 / 30, -12.7 / 30))
-    assert (largest.value, largest.n, largest.note) == (1.0, 1, "rank by seed 1 of 9 layers")
-    assert of_ablation.two_sets(evidence).value == pytest.approx(1.0)
-    other = replace(evidence, second=evidence.second.assign(delta=-evidence.second["delta"]))
-    assert of_ablation.two_sets(other).value == pytest.approx(-1.0)
-
-
-@pytest.mark.parametrize(("half", "seen"), [(0.380, True), (0.381, False), (0.0, False)])
-def test_few_single_heads_matter_only_if_the_test_set_could_show_it(
-    evidence, half: float, seen: bool
-) -> None:
-    """With half an interval of h, an effect needs 2.576 h / 1.96 to reach p < 0.01: 0.5 BLEU if h
-    is 0.3804."""
-    single = evidence.single
-    single = single.assign(delta_low=single["delta"] - half, delta_high=single["delta"] + half)
-    with nullcontext() if seen else pytest.raises(NotTestable):
-        assert of_ablation.significant(replace(evidence, single=single)).value == pytest.approx(
-            2 / 24
-        )
-
-
-def test_single_heads_whose_removal_raises_bleu(evidence: Evidence) -> None:
-    losing, single = of_ablation.gains(evidence), evidence.single
-    encoder = (single["what"] == "without") & (single["type"] == "encoder")
-    first = single.index[encoder & (single["p_value"] < 0.01)][0]
-    winning = replace(
-        evidence, single=single.assign(delta=single["delta"].where(single.index != first, 0.5))
-    )
-    assert [(found.value, found.n) for found in (losing, of_ablation.gains(winning))] == [
-        (0.0, 2),
-        (0.5, 2),
-    ]
-    with pytest.raises(NotTestable, match="no encoder head changes the score"):
-        of_ablation.gains(replace(evidence, single=single.assign(p_value=0.5)))
-
-
-def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
-    measured = of_ablation.removed(evidence, pruned="all", share=0.55)
-    assert measured.value == pytest.approx(-0.1)
-    assert measured.high - measured.low == pytest.approx(0.6 / 30)
-    assert CROSS(evidence).value == pytest.approx(-0.8)
-    # The next step ends the interval.
-    end = END(evidence, kept=0.9)
-    assert (end.value, end.low, end.high) == pytest.approx((0.5, 0.5, 0.6))
-    # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little
-    # BLEU.
-    assert LATER(evidence).value == pytest.approx(0.5 - 0.1)
-
-
-def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
-    steps, single = evidence.systematic, evidence.single
-    none = {"single": single.iloc[:0], "second": single.iloc[:0]}
-    cases = [
-        (measure, none, "ablation.single")
-        for measure in (of_ablation.significant, of_ablation.two_sets, of_ablation.one_left)
-    ]
-    cases += [
-        (
-            of_ablation.one_left,
-            {"single": single[single["head"] == 1]},
-            "one head, which is all of it",
-        ),
-        (of_ablation.two_sets, {"second": single.iloc[:0]}, "on a second set"),
-        (LATER, {"scores": evidence.scores.assign(updates=300)}, "does not yet translate"),
-        (
-            LATER,
-            {"systematic": steps[steps["update"].isna()]},
-            "at the end of training only .ablation.moments",
-        ),
-        (LATER, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
-        (CROSS, {"systematic": steps[steps["share"].isin([0, 1])]}, "between 0% and 100%"),
-        (CROSS, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
-    ]
-    for measure, changed, reason in cases:
-        with pytest.raises(NotTestable, match=reason):
-            measure(replace(evidence, **changed))
 
 
 def test_a_model_that_cannot_translate_says_nothing_but_its_own_bleu(evidence: Evidence) -> None:
