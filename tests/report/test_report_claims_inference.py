@@ -71,22 +71,19 @@ def test_a_correlation_within_one_layer_is_spearmans() -> None:
     assert found[1] == pytest.approx(spearmanr(heads["x"], heads["y"]).statistic)
 
 
-@pytest.mark.parametrize(("baselines", "layers"), [(1, 18), (3, 6)])
-def test_resampled_layers_hold_the_true_correlation_almost_as_often_as_they_say(
+@pytest.mark.parametrize(("baselines", "layers"), [(1, 6), (1, 18), (3, 6)])
+def test_resampled_layers_hold_the_true_correlation_as_often_as_they_say(
     baselines: int, layers: int, monkeypatch
 ) -> None:
-    """Heads of a layer are normal with the correlation 0.2 or 0.9.
-
-    Percentiles of few layers are narrow: with 6 of one baseline, they hold it in 84% of 400 draws.
-    """
-    monkeypatch.setattr(inference, "RESAMPLES", 150)
+    """Heads of a layer are normal with the correlation 0.2 or 0.9."""
+    monkeypatch.setattr(inference, "RESAMPLES", 2000)
     random, number = np.random.default_rng(4), baselines * layers
     heads = pd.DataFrame({"layer": np.repeat(np.arange(number), 8), "type": "encoder"})
     heads["seed"] = heads["layer"] // layers
     # Spearman's correlation of 8 normal pairs, on average (Moran 1948).
     true = np.mean([6 / (9 * np.pi) * (np.arcsin(r) + 6 * np.arcsin(r / 2)) for r in (0.2, 0.9)])
     inside, found = 0, []
-    for _ in range(150):
+    for _ in range(300):
         r = np.repeat(random.choice([0.2, 0.9], number), 8)
         x, noise = random.normal(size=(2, 8 * number))
         both = (pd.Series(values) for values in (x, r * x + np.sqrt(1 - r**2) * noise))
@@ -94,8 +91,8 @@ def test_resampled_layers_hold_the_true_correlation_almost_as_often_as_they_say(
         values, (low, high) = inference.associated(heads, ranks, inference.correlation_of)
         found.append(values.mean())
         inside += low <= true <= high
-    assert np.mean(found) == pytest.approx(true, abs=0.02)
-    assert 0.88 <= inside / 150 <= 0.97
+    assert np.mean(found) == pytest.approx(true, abs=0.04)
+    assert 0.90 <= inside / 300 <= 0.98
 
 
 def test_permutations_find_what_confidence_does_not_explain() -> None:
