@@ -59,7 +59,7 @@ def mean_of(
         low, high = float(max(bounds[0], low)), float(min(bounds[1], high))
     remarks = ["rests on one head"] * (owners == 1)
     remarks += ["no interval from so few baselines"] * isnan(low)
-    note = "; ".join(filter(None, [note, *remarks]))
+    note = note_of(note, *remarks)
     if n is None:
         n, of = len(values), "baselines"
     return Measured(mean, low, high, n, of, note, len(values))
@@ -92,6 +92,11 @@ def by_baseline(heads: pd.DataFrame, statistic: Statistic) -> pd.Series:
 def each(values: pd.Series, form: Callable[[float], str]) -> str:
     """The values of the baselines, for a note."""
     return ", ".join(form(value) for value in values)
+
+
+def note_of(*parts: str) -> str:
+    """One note of those that say something."""
+    return "; ".join(filter(None, parts))
 
 
 def by_seed(values: pd.Series, form: Callable[[float], str]) -> str:

@@ -20,6 +20,7 @@ from specialized_heads.report.claims.inference import (
     correlation_of,
     each,
     mean_of,
+    note_of,
     proportion,
     ranked,
     same_sign,
@@ -235,7 +236,7 @@ def function_area(
     ranks = heads.groupby(["seed", "layer"])[column].rank(ascending=False)
     largest = heads.groupby(["seed", "layer"]).size().max()
     rank = f"mean rank {ranks[heads['labelled']].mean():.1f} of {largest}"
-    note = "; ".join(filter(None, [rank, by_seed(values, Unit.AREA.text)]))
+    note = note_of(rank, by_seed(values, Unit.AREA.text))
     n = int(heads["labelled"].sum())
     return mean_of(values, within=within, n=n, of=OWNERS, owners=n, note=note, bounds=SHARES)
 

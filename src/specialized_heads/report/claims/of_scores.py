@@ -19,7 +19,7 @@ from specialized_heads.report.claims.evidence import (
     counterparts,
     require,
 )
-from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of
+from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of, note_of
 from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
@@ -79,7 +79,7 @@ def loss(
     notes += [f"the interval excludes the paper's {form(change)}"] * (
         not found.low <= change <= found.high
     )
-    return replace(found, note="; ".join(filter(None, notes)))
+    return replace(found, note=note_of(*notes))
 
 
 def difference(

@@ -19,6 +19,7 @@ from specialized_heads.report.claims.inference import (
     by_seed,
     each,
     mean_of,
+    note_of,
     p_text,
     permutation_p,
     proportion,
@@ -52,7 +53,7 @@ def survival(
     values = by_baseline(heads, difference)
     _, low, high, p_value = slope(heads["labelled"], heads["survival"], heads[["seed", *STRATA]])
     test = f"{p_text(p_value)} if heads were independent"
-    note = "; ".join(filter(None, [by_seed(values, Unit.POINTS.text), test]))
+    note = note_of(by_seed(values, Unit.POINTS.text), test)
     owners = int(heads["labelled"].sum())
     return mean_of(values, within=(low, high), n=len(heads), of="heads", note=note, owners=owners)
 
@@ -71,7 +72,7 @@ def survival_given_confidence(
     )
     values, _ = associated(heads, columns, slope_of)
     test = f"heads permuted within layers: {p_text(permutation_p(*columns, strata))}"
-    note = "; ".join(filter(None, [by_seed(values, Unit.POINTS.text), test]))
+    note = note_of(by_seed(values, Unit.POINTS.text), test)
     # Few heads have a function: there is no interval within baselines worth the name.
     owners = int(heads["labelled"].sum())
     return mean_of(values, n=len(heads), of="heads", note=note, bounds=DIFFERENCES, owners=owners)
@@ -126,7 +127,7 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     )
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
     note += "the same in all models of a baseline" if alike else "drawn for each model"
-    note = "; ".join(filter(None, [note, by_seed(values, Unit.SHARE.text)]))
+    note = note_of(note, by_seed(values, Unit.SHARE.text))
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
     return mean_of(
         values, within=(pooled.low, pooled.high), n=pooled.n, of="heads", note=note, bounds=SHARES
@@ -172,9 +173,8 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     require(kept, "the baselines have no function")
     values, random = (pd.Series(of, dtype=float).sort_index() for of in (kept, chance))
     more, points = mean_of(values - random, bounds=DIFFERENCES), Unit.POINTS.text
-    note = f"random heads, as many per layer, keep {Unit.SHARE.text(random.mean())}"
-    if len(values) > 1:
-        note += f"; by seed {each(values, Unit.SHARE.text)}"
+    drawn = f"random heads, as many per layer, keep {Unit.SHARE.text(random.mean())}"
+    note = note_of(drawn, by_seed(values, Unit.SHARE.text))
     if not isnan(more.low):
         note += f"; {points(more.value)} points [{points(more.low)}, {points(more.high)}] more"
     return mean_of(values, note=note, bounds=SHARES)
