@@ -86,6 +86,20 @@ def test_positional_and_syntactic_heads_have_verdicts_of_their_own(
     assert found[0] == positional and (found[1] == syntactic or syntactic == Verdict.INCONCLUSIVE)
 
 
+def test_survival_counts_only_targets_that_every_seed_has(three: Evidence) -> None:
+    """Seed 1 lacks the first λ: the other seeds' models with it would make their heads survive more
+    often than its own."""
+    lams = three.scores["lam"]
+    apart = three.scores[lams.ne(0.01) | three.scores["seed"].ne(1)]
+    alike = three.scores[lams.ne(0.01)]
+    found, expected = (
+        replace(three, scores=scores).survival("encoder")["survival"] for scores in (apart, alike)
+    )
+    assert found.tolist() == expected.tolist() != three.survival("encoder")["survival"].tolist()
+    none = apart[apart["lam"].ne(0.02) | apart["seed"].eq(1)]
+    assert "same λ" in reason(of_survival.survival, three, scores=none)
+
+
 def test_survival_at_equal_confidence(three: Evidence) -> None:
     """Heads survive for their confidence, or for their function: only the latter is left at equal
     confidence."""

@@ -238,13 +238,22 @@ class Evidence:
 
     def survivors(self, scope: str) -> list[tuple[int, pd.DataFrame]]:
         """The seed and the heads of each pruned model that has lost some heads of the scope, but
-        not all."""
+        not all.
+
+        Only models with a λ, or a number of heads, that every seed has count: under stronger
+        penalties fewer heads survive, whatever they do.
+        """
         whole = self.baseline_heads(scope).groupby("seed").size()
         left = self.heads[(self.heads["kind"] == "pruned") & self.heads["type"].isin(SCOPES[scope])]
-        groups = left.merge(self.pruned_models(scope)[MODEL], on=MODEL).groupby(MODEL, dropna=False)
-        models = [(seed, heads) for (*_, seed), heads in groups if len(heads) < whole[seed]]
-        require(models, "no pruned model has lost some of its heads, but not all")
-        return models
+        left = left.merge(self.pruned_models(scope)[MODEL], on=MODEL)
+        models = left.groupby(MODEL, dropna=False).size().reset_index(name="left")
+        models = models[models["left"] < models["seed"].map(whole)]
+        require(len(models), "no pruned model has lost some of its heads, but not all")
+        of_target = models.groupby(MODEL[:-1], dropna=False)["seed"]
+        models = models[of_target.transform("nunique") == models["seed"].nunique()]
+        require(len(models), "the baselines are not pruned with the same λ or numbers of heads")
+        groups = left.merge(models[MODEL], on=MODEL).groupby(MODEL, dropna=False)
+        return [(seed, heads) for (*_, seed), heads in groups]
 
     def survival(self, scope: str) -> pd.DataFrame:
         """The baselines' heads with `survival`, the share of the seed's pruned models that keep the

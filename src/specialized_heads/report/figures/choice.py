@@ -41,7 +41,8 @@ SURVIVAL_CAPTION = (
     "layers and seeds. nested: how many of the heads left the seed's next larger model has too; "
     "in brackets, how many by chance, with as many heads per layer. In the rows of all models, "
     "survival is the share of the models that keep a head; those with less than "
-    f"{MIN_DECIDED:.0%} decided gates (*) do not count there. A dash: these heads do not differ."
+    f"{MIN_DECIDED:.0%} decided gates (*) do not count there, nor those with a λ or a number of "
+    "heads that some seed lacks. A dash: these heads do not differ."
 )
 ROW = 0.15  # inches
 LOOKS = {
@@ -76,7 +77,8 @@ def survival_numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, scope and pruned model, without λ 0, and one for all of them (without a
     seed).
 
-    counted: whether the row of all models has the model; heads, left, labelled: encoder heads,
+    counted: whether the gates are decided, so that the row of all models has the model, if each
+    seed has its target; heads, left, labelled: encoder heads,
     those left, and those with a function before pruning; the scores: correlations; in_larger: heads
     left that the seed's model before has too, of these, and how many it would have by chance.
     """
@@ -139,7 +141,7 @@ def survival_draw(rows: pd.DataFrame) -> Figure:
     layers and seeds, with its 95% interval (`claims.of_survival.survival`); a filled one differs
     from 0 at p < 0.05. On the right, how many of these heads are left, over all layers. In the row
     of all models, it is the share of the models that keep a head. Models with undecided gates
-    (grey) do not count there, as in the claims.
+    (grey) do not count there, nor do targets that some seed lacks, as in the claims.
     """
     groups = rows.groupby(["corpus", "scope"], sort=False)
     wide = {"inches": style.DOUBLE - 2, "size": 8}
