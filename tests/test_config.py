@@ -172,6 +172,10 @@ def test_a_source_of_another_kind_has_nothing_of_the_first(extending) -> None:
             r"mine\.yaml: line 1: extends: .* is not a file; ",
         ),
         (
+            "extends: ../base.yaml\nexperiment: mine\ncorpora: {first: , second: {}}\n",
+            r"mine\.yaml: corpora\.first: empty; write `first: \{\}` to take it over",
+        ),
+        (
             "extends: ../base.yaml\n",
             r"mine\.yaml: experiment: required key is missing; \.\./base\.yaml has its own",
         ),

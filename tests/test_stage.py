@@ -6,6 +6,7 @@ is named.
 """
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from small import ENVIRONMENT
+from workflows import wait_for
 
 from specialized_heads import stage
 from specialized_heads.stage import (
@@ -174,6 +176,50 @@ def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_
             other.write_text("2")
         assert own.exists()
     assert (path.read_text(), list(tmp_path.iterdir())) == ("1", [path])
+
+
+WRITER = '''"""Stage: waits for a file and writes."""
+import time
+from specialized_heads import stage
+
+class Settings(stage.Section):
+    text: str
+    waits: bool = False
+
+@stage.command("input", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    files.input.with_name(f"{settings.text} began").touch()
+    while settings.waits and not files.input.with_name("go on").exists():
+        time.sleep(0.01)
+    stage.write_file(files.output, settings.text)
+'''
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_the_stage_of_a_killed_run_does_not_replace_what_a_newer_one_makes(
+    first: str, tmp_path: Path
+) -> None:
+    """Whichever of the two ends first."""
+    script, source, output = (tmp_path / name for name in ("writer.py", "input", "output"))
+    script.write_text(WRITER, encoding="utf-8")
+    source.touch()
+
+    def start(text: str, *, waits: bool) -> subprocess.Popen:
+        settings = json.dumps({"text": text, "waits": waits})
+        command = [sys.executable, script, "--input", source, "--output", output]
+        options = {"env": ENVIRONMENT, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([*command, "--settings", settings], **options)
+        wait_for((tmp_path / f"{text} began").exists)
+        return process
+
+    old, new = start("old", waits=True), start("new", waits=first == "old")
+    if first == "new":
+        assert new.wait() == 0
+    (tmp_path / "go on").touch()
+    _, said = old.communicate()
+    assert old.returncode == 2 and "output: a newer process makes this file; this one stops" in said
+    assert new.wait() == 0 and output.read_text() == "new"
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_missing_optional_package_names_the_extra_that_brings_it() -> None:

@@ -19,8 +19,10 @@ import socket
 import sys
 import tempfile
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -169,7 +171,9 @@ def command(
                 validated = [settings.model_validate(given.settings)] if settings else []
             except pydantic.ValidationError as error:
                 raise UserError(f"settings: {first_line(error)}") from None
-            main(given, *validated)
+            paths = [path for path in vars(given).values() if isinstance(path, Path)]
+            with owning(path for path in paths if not path.exists()):
+                main(given, *validated)
 
         stage.settings = settings
         if main.__module__ == "__main__" and main.__name__ in ("main", *sys.argv[1:2]):
@@ -256,12 +260,54 @@ def progress(
     return tqdm(items, desc=what, total=total, unit=unit, disable=None, leave=False)
 
 
+_owned: set[Path] = set()  # files that this process is to make
+
+
+@contextmanager
+def owning(outputs: Iterable[Path]) -> Iterator[None]:
+    """Make this process the owner of files that it is to make: `atomic` writes them only as long as
+    no newer process has taken them over.
+
+    The stages of a killed Snakemake live on. One that ends late must not replace what a newer one
+    has made with other settings. Of the processes of `torchrun`, the first owns the files.
+    """
+    if os.environ.get("RANK", "0") == "0":
+        for path in outputs:
+            with suppress(OSError):  # `atomic` will say what is wrong with the folder
+                _owner(path).write_text(this_process(), encoding="utf-8")
+                _owned.add(path)
+    try:
+        yield
+    finally:
+        for path in _owned:
+            if _is_owned(path):
+                _owner(path).unlink()
+        _owned.clear()
+
+
+def _owner(path: Path) -> Path:
+    return path.with_name(f".{path.name}.owner")
+
+
+def _is_owned(path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return _owner(path).read_text(encoding="utf-8") == this_process()
+    return False
+
+
+@cache
+def this_process() -> str:
+    """A name unique to this process, on any machine and at any time."""
+    return f"process {os.getpid()} on {socket.gethostname()}, {uuid.uuid4().hex}"
+
+
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` and move it to `path` when the block succeeds.
 
     The data is flushed to disk before the move, so even after a power failure the file is complete
-    or absent. A folder that is not writable or a full disk is a `UserError`.
+    or absent. A folder that is not writable, a full disk, or a newer process that makes the file
+    (`owning`) is a `UserError`.
     """
     with disk_errors(path):
         try:
@@ -279,6 +325,8 @@ def atomic(path: Path) -> Iterator[Path]:
             os.chmod(temporary, 0o644)
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
+            if any(each in _owned and not _is_owned(each) for each in (path, *path.parents)):
+                raise UserError(f"{path}: a newer process makes this file; this one stops")
             os.replace(temporary, path)
         except UserError as error:  # which names the temporary file
             raise UserError(str(error).replace(str(temporary), str(path))) from error

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,11 +113,14 @@ def test_a_line_of_too_many_subwords_is_skipped(
     assert said in caplog.text
 
 
-def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> None:
-    before = {path.name: path.read_bytes() for path in exported.iterdir()}
-    with pytest.raises(UserError, match="holds the model, which the analysis would overwrite"):
-        analyse(exported, text, exported)
-    assert {path.name: path.read_bytes() for path in exported.iterdir()} == before
+def test_no_model_is_ever_overwritten(exported: Path, text: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(exported, other)
+    for folder in (exported, other):
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        with pytest.raises(UserError, match="holds other files .* name a new folder"):
+            analyse(exported, text, folder)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_texts_that_do_not_fit_are_one_clear_error(

@@ -77,6 +77,8 @@ def test_a_pickle_is_converted_to_the_same_weights(folder: Path) -> None:
     assert converted.keys() == expected.keys()
     assert all(torch.equal(converted[name], tensor) for name, tensor in expected.items())
     read_model(folder)
+    with pytest.raises(UserError, match=r"model\.safetensors: is there already, and may differ"):
+        convert(folder)
 
 
 def test_a_pickle_of_something_else_or_of_half_a_model_is_refused(folder: Path) -> None:
@@ -113,6 +115,7 @@ PICKLES = [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})]
 @pytest.mark.parametrize("content", PICKLES, ids=["nothing", "archive", "payload", "number"])
 def test_a_pickle_of_anything_else_is_not_executed(content: bytes, folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(content)
+    (folder / "model.safetensors").unlink()
     with pytest.raises(UserError, match="pytorch_model.bin: "):
         convert(folder)
     assert not Path(PAYLOAD).exists()

@@ -238,14 +238,14 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
     """The orphan stops at its next look at the folder, and frees the GPU; the state is still there
     to resume from."""
     folder, waited = tmp_path / "seed1.state", []
-    monkeypatch.setattr(state, "_this_process", lambda: "the orphan")
+    monkeypatch.setattr(state, "this_process", lambda: "the orphan")
     state.claim(folder)
     (folder / "state.pt").write_bytes(b"saved")
     orphan = [hold("gpu0"), hold("gpu1")]
 
     def orphan_looks(seconds: float) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(state, "_this_process", lambda: "the orphan")
+            patch.setattr(state, "this_process", lambda: "the orphan")
             with (
                 pytest.raises(UserError, match="another process has taken over"),
                 state.finishing(folder),
@@ -253,7 +253,7 @@ def test_a_run_takes_over_its_state_before_it_waits_for_the_gpu_of_an_orphan(
                 pass
         waited.append([os.close(descriptor) for descriptor in orphan])
 
-    monkeypatch.setattr(state, "_this_process", lambda: "the new run")
+    monkeypatch.setattr(state, "this_process", lambda: "the new run")
     monkeypatch.setattr(devices.time, "sleep", orphan_looks)
     with state.distributed("auto", state=folder) as (context, device):
         assert context.is_main and device == torch.device("cuda", 0) and waited

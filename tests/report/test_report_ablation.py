@@ -100,6 +100,14 @@ def test_steps_of_seeds_become_mean_and_range(ablated, make) -> None:
     assert point[["delta", "delta_low", "delta_high"]].tolist() == [-29.5, -30.0, -29.0]
 
 
+def test_a_single_seed_without_intervals_is_drawn(ablated, make) -> None:
+    """Tables of systematic pruning have no interval of BLEU itself."""
+    steps = make.systematic().assign(bleu_low=np.nan, bleu_high=np.nan)
+    points = ablation.systematic_numbers(ablated(steps))
+    assert points["bleu_low"].tolist() == points["bleu"].tolist()
+    ablation.systematic_draw(points)
+
+
 def test_moments_are_shares_of_their_own_whole_model(ablated, make) -> None:
     first = make.systematic()
     points = ablation.moments_numbers(ablated(first)).assign(

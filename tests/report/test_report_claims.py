@@ -272,6 +272,8 @@ def kept(tables, evidence: Evidence, tmp_path: Path):
             key: [frame.assign(seed=seed) for seed in numbers]
             for key, frame in given._asdict().items()
         }
+        for seed, heads in zip(numbers, frames["heads"]):  # so that they are different baselines
+            heads["confidence"] -= 1e-6 * seed
         frames["models"] = [frame.assign(bleu=30.0) for frame in frames["models"]]
         folder = tmp_path / name / "data"
         folder.mkdir(parents=True)
@@ -304,6 +306,18 @@ def test_enough_baselines_count_before_updates(kept) -> None:
     assert set(rows["claim"]) == {
         claim.name for claim in claims() if "translation" in claim.judged_on
     }
+
+
+def test_the_same_baseline_with_several_seeds_is_one(kept, caplog) -> None:
+    folder = kept("imported", seeds=3)
+    rows = across.measured([folder]).set_index("claim")
+    assert rows.loc["relevance_confidence", "baselines"] == 3
+    heads = pd.read_parquet(folder / "heads.parquet")
+    heads["confidence"] += 1e-6 * (heads["seed"] - 1)
+    heads.round({"confidence": 9}).to_parquet(folder / "heads.parquet")
+    alike = across.measured([folder]).set_index("claim")
+    assert alike.loc["relevance_confidence", "baselines"] == 1
+    assert "seeds without a baseline of their own, which the claims leave out: 2, 3" in caplog.text
 
 
 def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:

@@ -261,3 +261,14 @@ def test_relevance_and_the_effect_of_removal(three: Evidence) -> None:
         planted(ablated, confidence=-three.heads["head"])
     ).value == pytest.approx(-1.0)
     assert "ablation.single" in reason(MEASURES["relevance_effect"], three, single=single[:0])
+
+
+def test_claims_of_z_plus_are_of_z_plus_whichever_rule_comes_first(evidence: Evidence) -> None:
+    """The column `relevance` is that of the first rule; with z⁺ alone, no column has its name."""
+    measure, other = MEASURES["relevance_confidence"], 1 - evidence.heads["relevance"]
+    alone = measure(evidence).value
+    rules = {"relevance_epsilon": other, "relevance_z_plus": evidence.heads["relevance"]}
+    first = replace(evidence, heads=evidence.heads.assign(relevance=other, **rules))
+    assert measure(first).value == alone != 0
+    only = evidence.heads.assign(relevance=other, relevance_epsilon=other)
+    assert "relevance_z_plus is not measured" in reason(measure, evidence, heads=only)

@@ -251,6 +251,15 @@ def test_undecided_gates_are_named_where_no_pruned_model_has_others(make, paged)
     )
 
 
+def test_results_of_earlier_settings_are_named(make, paged, tmp_path: Path, caplog) -> None:
+    models = make.tables(models={"A": [make.model()]})
+    for name in ("figures/figure1.png", "figures/figure7.csv", "figures/mine.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    paged(models, {}, results=["claims", "figures/figure1"], tables=[], viewer=False)
+    assert "of results leaves out: figures/figure7.csv\n" in caplog.text
+
+
 def test_lines_that_do_not_apply_are_left_out(make, paged) -> None:
     task = make.tables(models={"Halves": [make.model(metric="accuracy")]})
     page, lines = paged(

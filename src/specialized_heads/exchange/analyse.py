@@ -67,7 +67,7 @@ def analyse(
     Args:
         folder: of the model, in any format that `import_model` reads.
         text: source sentences, one per line; None: those of the trees.
-        output: the folder; it keeps what the stages made.
+        output: a new folder, or that of an earlier analysis; it keeps what the stages made.
         translations: of the text, line by line; None: the model translates.
         parser: none, stanza or conllu, which needs `trees`.
     """
@@ -84,9 +84,11 @@ def analyse(
             f"{folder}: there is no such folder; name that of an exported or imported model"
         )
     make_folder(output)
-    if output.samefile(folder):
+    special = output / "tokens.json"  # written first: it marks the folder of an analysis
+    if (others := sorted(output.iterdir())) and not special.is_file():
         raise stage.UserError(
-            f"{output}: holds the model, which the analysis would overwrite; name another folder"
+            f"{output}: holds other files ({others[0].name}), which the analysis might overwrite; "
+            "name a new folder"
         )
     given = (tree.text for tree in read_trees(text)) if text == trees else plain_lines(text)
     sources = _sentences(text, given)
@@ -96,11 +98,11 @@ def analyse(
         raise stage.UserError(f"{translations}: {said}")
 
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
-    mode, special = tokenisers.preprocess, output / "tokens.json"
+    mode = tokenisers.preprocess
+    stage.write_json(special, asdict(tokenisers.tokens))
     save(model, output / WEIGHTS, training={"imported": folder.name})
     (output / SOURCE).write_bytes(tokenisers.source)
     (output / TARGET).write_bytes(tokenisers.target)
-    stage.write_json(special, asdict(tokenisers.tokens))
     long = _too_long(text, sources, output / SOURCE, language=languages[0], mode=mode)
     if translations:
         long |= _too_long(translations, targets, output / TARGET, language=languages[1], mode=mode)

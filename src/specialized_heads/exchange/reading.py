@@ -225,7 +225,7 @@ def read_model(
 
 def convert(folder: Path) -> Path:
     """Write safetensors beside pickled weights, one file or several with an index, and return their
-    path.
+    path; those that are there are never replaced.
 
     PyTorch's restricted unpickler, which transformers uses, accepts tensors and plain containers
     and executes nothing.
@@ -233,6 +233,9 @@ def convert(folder: Path) -> Path:
     whole = (folder / PICKLE).exists() or not (folder / PICKLE_INDEX).exists()
     path = folder / (PICKLE if whole else PICKLE_INDEX)
     read(path, "weights that PyTorch saved", missing="there is nothing to convert")
+    if there := next((each for each in (WEIGHTS, INDEX) if (folder / each).exists()), None):
+        said = f"is there already, and may differ from {path.name}; move it away to convert again"
+        raise UserError(f"{folder / there}: {said}")
     config = read_config(folder, ("marian", "m2m_100", "bert"))
     cls = getattr(library(), (config.architectures or ["AutoModel"])[0])
     options = LOCAL | {"use_safetensors": False, "dtype": "auto", "output_loading_info": True}

@@ -76,11 +76,11 @@ def ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
 
 
 def by_rule(experiment: Experiment) -> list[str]:
-    """The corpora whose baselines have their relevance by several rules."""
+    """The corpora whose tables name the rules of relevance: several, or another than z⁺."""
     return [
         name
         for name in corpora(experiment)
-        if len(experiment.for_corpus(name).heads.relevance_rules) > 1
+        if experiment.for_corpus(name).heads.relevance_rules != ["z_plus"]
     ]
 
 

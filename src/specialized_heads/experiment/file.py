@@ -82,8 +82,8 @@ def read(path: Path) -> dict[str, Any]:
 def whole(values: dict[str, Any], path: Path) -> dict[str, Any]:
     """The values of `path`, merged into those of the files that it extends."""
     merged: dict[str, Any] = {}
-    for _, more in reversed(_extended(values, path)):
-        merged = _merged(merged, more)
+    for file, more in reversed(_extended(values, path)):
+        merged = _merged(merged, more, file)
     merged.pop("extends", None)
     return merged
 
@@ -135,19 +135,25 @@ def _extended(values: dict[str, Any], path: Path) -> list[tuple[Path, dict[str, 
     return chain
 
 
-def _merged(base: dict[str, Any], values: dict[str, Any], *place: str) -> dict[str, Any]:
+def _merged(
+    base: dict[str, Any], values: dict[str, Any], file: Path, *place: str
+) -> dict[str, Any]:
     """The values of a file over those of the file that it extends."""
-    merged = {} if place in (("corpora",), ("classification", "tasks")) else dict(base)
+    of_names = place in (("corpora",), ("classification", "tasks"))
+    merged = {} if of_names else dict(base)
     for key, value in values.items():
         before = base.get(key)
         if value is None and key in base:
+            if of_names:
+                said = f"empty; write `{key}: {{}}` to take it over, or leave it out"
+                raise UserError(f"{file}: {'.'.join((*place, key))}: {said}")
             merged.pop(key, None)
         elif (
             isinstance(value, dict)
             and isinstance(before, dict)
             and value.get("kind") in (None, before.get("kind"))
         ):
-            merged[key] = _merged(before, value, *place, key)
+            merged[key] = _merged(before, value, file, *place, key)
         else:
             merged[key] = value
     return merged

@@ -59,7 +59,7 @@ class Settings(stage.Section):
     corpora: dict[str, dict[str, str | int | float | None]]
     # by pattern below the experiment's folder: corpus, model and seed
     files: dict[str, list[tuple[str, str, int]]]
-    by_rule: list[str] = []  # corpora whose baselines have several rules of relevance
+    by_rule: list[str] = []  # corpora whose tables name the rules of relevance
 
 
 def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd.DataFrame:
@@ -90,6 +90,8 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
         "updates", 0
     )
     row["own_seed"] = training.get("seed") if kind in TRAINED else None
+    if training.get("gate_seed") is not None:
+        row["gate_seed"] = training["gate_seed"]
     records = log(folder / "log.jsonl") if kind in TRAINED else pd.DataFrame()
     row["dev_loss"] = records["dev_loss"].dropna().iloc[-1] if "dev_loss" in records else None
     if kind == "cut":

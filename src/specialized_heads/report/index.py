@@ -178,8 +178,19 @@ def _link(path: str, text: str) -> str:
     return f'<a href="{html.escape(path)}">{html.escape(text)}</a>'
 
 
+def former(folder: Path, settings: Settings) -> list[str]:
+    """Figures and tables of the folder that these settings no longer ask for, and its viewer."""
+    gone = [stem for stem in BY_STEM if stem not in settings.results]
+    names = [f"{stem}.{suffix}" for stem in gone for suffix in (*BY_STEM[stem].suffixes, "csv")]
+    names += [] if settings.viewer else ["viewer/index.html"]
+    return [name for name in dict.fromkeys(names) if (folder / name).is_file()]
+
+
 @stage.command("models", "claims", "output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
+    if old := former(files.output.parent, settings):
+        said = "%s: files of earlier settings, which the page of results leaves out: %s"
+        stage.log.warning(said, files.output.parent, ", ".join(old))
     counts = counted(pd.read_csv(files.claims, dtype=str, keep_default_na=False))
     found = of_models(read_table(files.models).to_pandas()) | {"Claims": of_claims(counts)}
     found = {name: texts for name, texts in found.items() if texts}

@@ -88,7 +88,8 @@ def over_seeds(
             f"{name}_low": groups[name].min(),
             f"{name}_high": groups[name].max(),
         }.items():
-            columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
+            own = groups[end].max().fillna(other) if end in rows else other
+            columns[end] = other.where(seeds > 1, own)
     if intervals:
         ends = [mean_interval(same, p_values) for _, same in groups]
         columns |= {

@@ -14,15 +14,12 @@ file systems lack.
 
 import os
 import shutil
-import socket
 import sys
-import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +29,18 @@ from torch import Tensor
 
 from specialized_heads.model.checkpoint import read_tensors, write_tensors
 from specialized_heads.model.devices import choose_device, prepare_gpu, take_gpus, use_gpu
-from specialized_heads.stage import UserError, atomic, log, report, write_file
+from specialized_heads.stage import UserError, atomic, log, report, this_process, write_file
 
 
 def claim(folder: Path) -> None:
     """Make this process the owner of the folder."""
-    write_file(folder / "owner", _this_process())
+    write_file(folder / "owner", this_process())
 
 
 def check(folder: Path) -> None:
     """Raise a `UserError` if another process has taken over the folder, and may have finished."""
     path = folder / "owner"
-    if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
+    if not path.exists() or path.read_text(encoding="utf-8") != this_process():
         raise UserError(
             f"{folder}: another process has taken over, or has finished; this one stops"
         )
@@ -120,12 +117,6 @@ def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
 
 def _checkpoint(folder: Path, update: int) -> Path:
     return folder / f"update{update}.safetensors"
-
-
-@cache
-def _this_process() -> str:
-    """A name unique to this process, on any machine and at any time."""
-    return f"process {os.getpid()} on {socket.gethostname()}, {uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
     for a claim that something exists."""
     pooled = []
     shares = rows[rows["of"].eq("baselines") & rows["unit"].eq(Unit.SHARE.value)]
-    shares = shares[[CLAIMS[name].of_baselines for name in shares["claim"]]]
+    shares = shares[shares["claim"].map(lambda name: CLAIMS[name].of_baselines).astype(bool)]
     for name, same in shares.sort_values("n", ascending=False).groupby("claim", sort=False):
         seen: set[tuple[str, float]] = set()
         count, used = 0, []

@@ -25,10 +25,13 @@ from specialized_heads.report.data import (
     without_penalty,
 )
 from specialized_heads.report.style import minus
+from specialized_heads.stage import log
 
 LEAST_BASELINES = 3  # for more than "partly": one training may be an exception
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
+RULES = ("z_plus", "alpha_beta", "epsilon")
+Z_PLUS = "relevance_z_plus"  # relevance by the rule of the paper's code
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 
@@ -217,9 +220,16 @@ class Evidence:
         return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
-        return self.heads[
+        """The heads of the baselines in this scope, with relevance by z⁺ under its own
+        name, as in tables with several rules: where z⁺ is the only rule, tables do not name it.
+        """
+        heads = self.heads[
             (self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])
         ]
+        rules = [f"relevance_{rule}" for rule in RULES if f"relevance_{rule}" in heads]
+        if "relevance" not in heads or heads[rules].notna().any(axis=None):
+            return heads
+        return heads.assign(**{Z_PLUS: heads["relevance"]})
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
         """The functions of encoder heads: offset, each relation and direction that has enough arcs,
@@ -294,8 +304,26 @@ def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
     return every
 
 
+def distinct(tables: Tables) -> Tables:
+    """The tables of a corpus without seeds whose baseline is that of an earlier seed: the heads of
+    an imported model attend alike with every seed, so it is one baseline."""
+    heads = tables.heads[tables.heads["kind"] == "baseline"]
+    seeds: dict[bytes, int] = {}
+    for seed, same in heads.sort_values(HEAD).groupby("seed"):
+        seeds.setdefault(same[["layer", "confidence", "entropy"]].to_numpy(float).tobytes(), seed)
+    same = sorted(set(heads["seed"]) - set(seeds.values()))
+    if not same:
+        return tables
+    said = "%s: seeds without a baseline of their own, which the claims leave out: %s"
+    log.warning(said, heads["corpus"].iloc[0], ", ".join(map(str, same)))
+    return Tables(
+        *(table[~table["seed"].isin(same)] if "seed" in table else table for table in tables)
+    )
+
+
 def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidence:
     """The evidence of a corpus, or of a classification task with its `speed`."""
+    tables = distinct(tables)
     models, second = tables.models, removed(tables, "without", measured_on="second")
     first = models.iloc[0]
     same = (first.get("source_language"), first.get("target_language")) == ("en", "ru")

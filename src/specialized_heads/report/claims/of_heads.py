@@ -8,7 +8,14 @@ import pandas as pd
 
 from specialized_heads.heads.functions import BY_NAME, POSITIONAL
 from specialized_heads.parsing.relations import canonical
-from specialized_heads.report.claims.evidence import HEAD, Evidence, Measured, Unit, require
+from specialized_heads.report.claims.evidence import (
+    HEAD,
+    Z_PLUS,
+    Evidence,
+    Measured,
+    Unit,
+    require,
+)
 from specialized_heads.report.claims.inference import (
     DIFFERENCES,
     SHARES,
@@ -128,7 +135,7 @@ def rare_words(evidence: Evidence) -> Measured:
 # Relevance.
 
 
-def _relevant(evidence: Evidence, column: str = "relevance") -> pd.DataFrame:
+def _relevant(evidence: Evidence, column: str = Z_PLUS) -> pd.DataFrame:
     """The encoder heads of the baselines that have a value in this column."""
     heads = evidence.baseline_heads()
     known = column in heads and heads[column].notna().any()
@@ -137,7 +144,7 @@ def _relevant(evidence: Evidence, column: str = "relevance") -> pd.DataFrame:
     return heads.dropna(subset=column)
 
 
-def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measured:
+def dominated_layers(evidence: Evidence, *, column: str = Z_PLUS) -> Measured:
     """The share of encoder layers in which a quarter of the heads has at least half of the
     relevance in this column; those with too few heads do not count."""
     layers = {
@@ -155,7 +162,7 @@ def top_has_function(evidence: Evidence) -> Measured:
     heads."""
     heads = _relevant(evidence)
     heads = heads.assign(labelled=list(map(bool, evidence.functions(heads))))
-    top = heads.loc[heads.groupby(["seed", "layer"])["relevance"].idxmax()]
+    top = heads.loc[heads.groupby(["seed", "layer"])[Z_PLUS].idxmax()]
     note = f"of all heads {Unit.SHARE.text(heads['labelled'].mean())}; "
     note += f"by seed {each(top.groupby('seed')['labelled'].mean(), Unit.SHARE.text)}"
     return share(top["labelled"], top["seed"], of="layers", note=note)
@@ -171,14 +178,14 @@ def second_of_layer_1(evidence: Evidence) -> Measured:
     """The relevance of the second most relevant head of the first layer, as a share of that of the
     most relevant one."""
     heads = _relevant(evidence)
-    first = heads[heads["layer"] == 1].groupby("seed")["relevance"]
+    first = heads[heads["layer"] == 1].groupby("seed")[Z_PLUS]
     require(len(first) and first.size().min() > 1, "the first layer has no two heads")
     shares = first.agg(lambda heads: heads.nlargest(2).iloc[1] / heads.max())
     return mean_of(shares, bounds=SHARES)
 
 
 def relevance_and_confidence(
-    evidence: Evidence, *, exception: str, column: str = "relevance"
+    evidence: Evidence, *, exception: str, column: str = Z_PLUS
 ) -> Measured:
     """Spearman's correlation of relevance and confidence within encoder layers.
 
@@ -203,13 +210,13 @@ def exception_of_layer_1(evidence: Evidence, *, function: str) -> Measured:
 
     Only first layers with a head of this function count.
     """
-    heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
+    heads = evidence.baseline_heads().dropna(subset=[Z_PLUS, "confidence"])
     first = heads[heads["layer"] == 1]
     first = first[first["seed"].isin(first.loc[have(first, function), "seed"])]
     require(
         len(first), f"the exception needs a {function.replace(' ', '-')} head in the first layer"
     )
-    top = _best(first, "relevance")
+    top = _best(first, Z_PLUS)
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
     require(len(gaps), "the first layer has a single head")
@@ -222,7 +229,7 @@ def _best(heads: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def function_area(
-    evidence: Evidence, *, column: str = "relevance", function: str = COMPARED[0]
+    evidence: Evidence, *, column: str = Z_PLUS, function: str = COMPARED[0]
 ) -> Measured:
     """The probability (AUC) that a head with a function has more in this column than a head of its
     layer with none."""
@@ -242,7 +249,7 @@ def function_area(
 
 
 def function_given_confidence(
-    evidence: Evidence, *, column: str = "relevance", function: str = COMPARED[0]
+    evidence: Evidence, *, column: str = Z_PLUS, function: str = COMPARED[0]
 ) -> Measured:
     """The correlation of a head's function with its rank in this column within the layer, given its
     rank by confidence there."""

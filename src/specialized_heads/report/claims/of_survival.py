@@ -127,6 +127,8 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     )
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
     note += "the same in all models of a baseline" if alike else "drawn for each model"
+    if not alike and "gate_seed" in models and models["gate_seed"].notna().any():
+        note += ", but gate noise from pruning.gate_seed"
     note = note_of(note, by_seed(values, Unit.SHARE.text))
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
     return mean_of(
