@@ -23,8 +23,8 @@ export PYTHONUTF8 = 1
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The main studies kept in docs/reference/, and the verdict on every claim. They take about 20 hours
-# on two cores, twelve of them for long_pruning, and can be interrupted and resumed at any time. Of a
+# The main studies kept in docs/reference/, and the verdict on every claim. They take about 28 hours
+# on two cores, 20 of them for long_pruning, and can be interrupted and resumed at any time. Of a
 # study are kept its data, its configuration, and the figures and tables that pages link to.
 LINKED = tables/environment $(shell grep -ohP "(?<!results/)\b$(1)/(figures|tables)/\w+" *.md */*.md docs/*/*.md | cut -d/ -f2- | sort -u)
 KEPT = configuration.yaml claims.md claims.csv data/*.parquet $(LINKED:%=%.csv) \

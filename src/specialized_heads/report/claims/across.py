@@ -42,12 +42,12 @@ RULE = (
     "evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
     "experiment, the least favourable verdict counts; otherwise the verdict plays no part. The "
     "notes list every other measurement. Where a claim is about the best head, this is chosen on "
-    "the sentences on which it is scored, as in the papers. n: baselines; the "
-    "[terms]({terms}) are explained elsewhere. In brackets: 95% intervals. With three baselines or "
-    "more they cover Student's over baselines and the one within baselines, with fewer the latter; "
-    "nothing is corrected for the number of claims. Whether something exists in most baselines "
-    "is judged on the different baselines of all experiments: three are too few (3 of 3: 44% to "
-    "100%)."
+    "the sentences on which it is scored, as in the papers. n: baselines; the [terms]({terms}) are "
+    "explained elsewhere. In brackets: 95% intervals, unless a note says otherwise. With three "
+    "baselines or more they cover Student's over baselines and the one within baselines, with "
+    "fewer the latter; nothing is corrected for the number of claims. Whether something exists in "
+    "most baselines is judged on the different baselines of all experiments: three are too few (3 "
+    "of 3: 44% to 100%)."
 )
 # Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}

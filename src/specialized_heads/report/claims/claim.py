@@ -79,7 +79,8 @@ class Claim(Section):
     judged: bool = True  # false: a value without a verdict
     selected: bool = False  # whether the training recipe was selected by this measure
     of_baselines: bool = False  # whether it says that something exists, in most baselines
-    our_threshold: bool = False  # whether the paper gives no number, so that the limit is ours
+    # whether the paper gives no number, so that the limit is ours: not where it is zero or chance
+    our_threshold: bool = False
     scopes: list[str] = []  # of the models pruned by gates that it judges; none: the baseline
     of_pruning: bool = False  # whether it needs a corpus that is pruned, or whose heads are ablated
     judged_on: list[Literal["translation", "classification"]] = ["translation"]

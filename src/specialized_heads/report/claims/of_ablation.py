@@ -108,9 +108,14 @@ def _best_alone(evidence: Evidence) -> pd.DataFrame:
 
 
 def two_sets(evidence: Evidence) -> Measured:
-    """Pearson's correlation of the effects of single heads on two sets, over all attention
-    types."""
-    first = _single(evidence.single, "without").set_index(HEAD)["delta"]
+    """Pearson's correlation of the effects of single heads on two sets, over all attention types.
+
+    Effects that no test could tell from noise do not correlate, so that the sets must be large
+    enough, as in `significant`.
+    """
+    heads = _single(evidence.single, "without")
+    visible = _require_power(evidence, heads, LARGEST_EFFECT[evidence.of])
+    first = heads.set_index(HEAD)["delta"]
     second = evidence.second[evidence.second["what"] == "without"].set_index(HEAD)["delta"]
     pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
     if evidence.of == "classification":
@@ -126,7 +131,8 @@ def two_sets(evidence: Evidence) -> Measured:
         ends.append(correlation.confidence_interval())
     values, n = pd.Series(values), len(pairs) // len(values)
     note, within = by_seed(values, Unit.CORRELATION.text), tuple(np.mean(ends, axis=0))
-    return mean_of(values, within=within, n=n, of="heads", note=note, bounds=DIFFERENCES)
+    measured = mean_of(values, within=within, n=n, of="heads", note=note, bounds=DIFFERENCES)
+    return replace(measured, sufficient=visible <= MEDIAN_EFFECT[evidence.of])
 
 
 def faster(evidence: Evidence, *, batch: int) -> Measured:
@@ -245,7 +251,8 @@ def _last_cross(best: pd.DataFrame) -> pd.DataFrame:
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.DataFrame | None:
     """By seed, the largest share of heads, removed at a moment of training, with which this share
-    of BLEU is kept (`kept`), and that of the next step, which loses too much (`lost`).
+    of BLEU is kept, and its interval: the largest ones with which the lower and the upper end of
+    the interval of BLEU keep as much.
 
     None if BLEU is too low at that moment, or was not measured.
     """
@@ -257,21 +264,20 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Data
     shares = {}
     for seed, same in table.sort_values("removed").groupby("seed"):
         # Up to the first step that loses too much: a lucky one beyond it does not count.
-        enough = (same["bleu"] / same["bleu_full"] >= kept).cummin()
-        more = same.loc[~enough, "share"]
-        shares[seed] = same.loc[enough, "share"].max(), more.min() if len(more) else 1.0
-    return pd.DataFrame(shares, index=["kept", "lost"]).T
+        left = 1 + same[DELTA].div(same["bleu_full"], axis=0)
+        shares[seed] = [same.loc[(left[end] >= kept).cummin(), "share"].max() for end in DELTA]
+    return pd.DataFrame(shares, index=with_ends("kept")).T.fillna(0.0)
 
 
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
-    """The share of heads that the finished model can lose; the next step, which loses too much,
-    ends the interval within a baseline."""
+    """The share of heads that the finished model can lose, in steps of pruning."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
-    kept, n = shares["kept"], int(evidence.systematic["heads"].max())
-    note, within = by_seed(kept, Unit.SHARE.text), tuple(shares.mean())
-    return mean_of(kept, within=within, n=n, of="heads", note=note, bounds=SHARES)
+    values, *ends = (shares[name] for name in with_ends("kept"))
+    n, within = int(evidence.systematic["heads"].max()), tuple(end.mean() for end in ends)
+    note = by_seed(values, Unit.SHARE.text)
+    return mean_of(values, within=within, n=n, of="heads", note=note, bounds=SHARES)
 
 
 def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
