@@ -155,12 +155,14 @@ def command(
     optional: Iterable[str] = (),
     many: Iterable[str] = (),
     settings: type[Section] | None = None,
+    shared: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command
     line (`arguments`).
 
     A function that is not `main` runs if its name is the first argument; what it uses must be
-    defined above it. A module of such functions ends with `no_stage(__name__)`.
+    defined above it. A module of such functions ends with `no_stage(__name__)`. Of a stage that is
+    `shared`, such as a download, several processes may make the same files; others own theirs.
     """
 
     def decorate(main: Callable[..., None]) -> Callable[[], None]:
@@ -172,7 +174,7 @@ def command(
             except pydantic.ValidationError as error:
                 raise UserError(f"settings: {first_line(error)}") from None
             paths = [path for path in vars(given).values() if isinstance(path, Path)]
-            with owning(path for path in paths if not path.exists()):
+            with owning(() if shared else [path for path in paths if not path.exists()]):
                 main(given, *validated)
 
         stage.settings = settings

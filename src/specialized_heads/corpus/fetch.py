@@ -252,6 +252,6 @@ def mismatch(path: Path, *, wanted: Wanted, sha256: str, readable: bool = False)
     return None
 
 
-@stage.command("output", "card", settings=Wanted)
+@stage.command("output", "card", settings=Wanted, shared=True)
 def main(files: stage.Files, wanted: Wanted) -> None:
     fetch(files.output, card=files.card, wanted=wanted)

@@ -25,7 +25,7 @@ class Fetched(stage.Section):
     revision: str | None
 
 
-@stage.command("output", settings=Fetched)
+@stage.command("output", settings=Fetched, shared=True)
 def fetch(files: stage.Files, settings: Fetched) -> None:
     """Fetch a model from the Hugging Face hub, once for all corpora that import it.
 
