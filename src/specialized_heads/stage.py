@@ -174,7 +174,7 @@ def command(
             except pydantic.ValidationError as error:
                 raise UserError(f"settings: {first_line(error)}") from None
             paths = [path for path in vars(given).values() if isinstance(path, Path)]
-            with owning(() if shared else [path for path in paths if not path.exists()]):
+            with owning([] if shared else paths):
                 main(given, *validated)
 
         stage.settings = settings
@@ -266,16 +266,17 @@ _owned: set[Path] = set()  # files that this process is to make
 
 
 @contextmanager
-def owning(outputs: Iterable[Path]) -> Iterator[None]:
-    """Make this process the owner of files that it is to make: `atomic` writes them only as long as
-    no newer process has taken them over.
+def owning(paths: Iterable[Path]) -> Iterator[None]:
+    """Make this process the owner of those files that it is to make: the missing ones, and those
+    that a killed process has owned. `atomic` writes them only as long as no newer process has taken
+    them over.
 
     The stages of a killed Snakemake live on. One that ends late must not replace what a newer one
     has made with other settings. Of the processes of `torchrun`, the first owns the files.
     """
-    if os.environ.get("RANK", "0") == "0":
-        for path in outputs:
-            with suppress(OSError):  # `atomic` will say what is wrong with the folder
+    for path in paths if os.environ.get("RANK", "0") == "0" else ():
+        with suppress(OSError):  # `atomic` will say what is wrong with the folder
+            if not path.exists() or _owner(path).exists():
                 _owner(path).write_text(this_process(), encoding="utf-8")
                 _owned.add(path)
     try:
