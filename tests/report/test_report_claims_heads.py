@@ -273,4 +273,5 @@ def test_claims_of_z_plus_are_of_z_plus_whichever_rule_comes_first(evidence: Evi
     first = replace(evidence, heads=evidence.heads.assign(relevance=other, **rules))
     assert measure(first).value == alone != 0
     only = evidence.heads.assign(relevance=other, relevance_epsilon=other)
-    assert "relevance_z_plus is not measured" in reason(measure, evidence, heads=only)
+    for name in ("relevance_confidence", "relevance_top", "relevance_first", "relevance_exception"):
+        assert "relevance_z_plus is not measured" in reason(MEASURES[name], evidence, heads=only)

@@ -210,7 +210,7 @@ def exception_of_layer_1(evidence: Evidence, *, function: str) -> Measured:
 
     Only first layers with a head of this function count.
     """
-    heads = evidence.baseline_heads().dropna(subset=[Z_PLUS, "confidence"])
+    heads = _relevant(evidence).dropna(subset="confidence")
     first = heads[heads["layer"] == 1]
     first = first[first["seed"].isin(first.loc[have(first, function), "seed"])]
     require(
