@@ -220,9 +220,8 @@ class Evidence:
         return curves
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
-        """The heads of the baselines in this scope, with relevance by z⁺ under its own
-        name, as in tables with several rules: where z⁺ is the only rule, tables do not name it.
-        """
+        """The heads of the baselines in this scope, with relevance by z⁺ under its own name, as in
+        tables with several rules: where z⁺ is the only rule, tables do not name it."""
         heads = self.heads[
             (self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])
         ]

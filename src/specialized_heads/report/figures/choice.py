@@ -78,9 +78,9 @@ def survival_numbers(tables: Tables) -> pd.DataFrame:
     seed).
 
     counted: whether the gates are decided, so that the row of all models has the model, if each
-    seed has its target; heads, left, labelled: encoder heads,
-    those left, and those with a function before pruning; the scores: correlations; in_larger: heads
-    left that the seed's model before has too, of these, and how many it would have by chance.
+    seed has its target; heads, left, labelled: encoder heads, those left, and those with a function
+    before pruning; the scores: correlations; in_larger: heads left that the seed's model before has
+    too, of these, and how many it would have by chance.
     """
     rows = []
     for corpus, scope in product(tables.pruned()["corpus"].unique(), style.SCOPES):
