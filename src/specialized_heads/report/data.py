@@ -33,6 +33,7 @@ FIRST = {
 
 
 TOTALS = [f"{kind}_heads" for kind in KINDS]
+RULES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}  # of relevance
 SAMPLES = "_samples"  # ending of columns with differences on resampled sentences
 
 

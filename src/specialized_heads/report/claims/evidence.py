@@ -15,6 +15,7 @@ from specialized_heads.model.architecture import SCOPES
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.data import (
     COUNTERPART,
+    RULES,
     SAMPLES,
     Tables,
     in_order_of_importance,
@@ -30,7 +31,6 @@ from specialized_heads.stage import log
 LEAST_BASELINES = 3  # for more than "partly": one training may be an exception
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
-RULES = ("z_plus", "alpha_beta", "epsilon")
 Z_PLUS = "relevance_z_plus"  # relevance by the rule of the paper's code
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline

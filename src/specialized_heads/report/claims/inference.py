@@ -284,6 +284,13 @@ def associated(
     return pd.Series(values), (float(low), float(high))
 
 
+def rank_correlation(heads: pd.DataFrame, x: pd.Series, y: pd.Series) -> tuple[pd.Series, Interval]:
+    """Spearman's correlation of two values of each head within the layers of each baseline, as
+    `associated` returns a statistic."""
+    strata = heads[["seed", "type", "layer"]]
+    return associated(heads, [ranked(x, strata), ranked(y, strata)], correlation_of)
+
+
 def permutation_p(x: pd.Series, y: pd.Series, given: pd.Series, strata: pd.DataFrame) -> float:
     """Two-sided p-value of an association within strata, given another column.
 

@@ -29,6 +29,7 @@ from specialized_heads.report.claims.inference import (
     mean_of,
     note_of,
     proportion,
+    rank_correlation,
     ranked,
     same_sign,
     share,
@@ -198,8 +199,7 @@ def relevance_and_confidence(
 
 def _correlation(heads: pd.DataFrame, one: str, other: str) -> Measured:
     """Spearman's correlation of two columns within layers."""
-    ranks = [ranked(heads[name], heads[["seed", *STRATA]]) for name in (one, other)]
-    values, within = associated(heads, ranks, correlation_of)
+    values, within = rank_correlation(heads, heads[one], heads[other])
     note = by_seed(values, Unit.CORRELATION.text)
     return mean_of(values, within=within, n=len(heads), of="heads", note=note, bounds=DIFFERENCES)
 

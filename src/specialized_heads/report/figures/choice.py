@@ -17,7 +17,7 @@ from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, evidence_of
-from specialized_heads.report.claims.inference import associated, correlation_of, ranked
+from specialized_heads.report.claims.inference import rank_correlation
 from specialized_heads.report.claims.of_survival import NESTED, nested, survival, surviving
 from specialized_heads.report.data import Tables, is_decided, stack, with_ends
 
@@ -118,7 +118,7 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
     with suppress(NotTestable):
         heads = surviving(evidence, scope)
         labelled = heads["labelled"]
-        survived, strata = heads["survival"], heads[["seed", "layer"]]
+        survived = heads["survival"]
         row = {"heads": len(heads), "labelled": int(labelled.sum())}
         row |= {
             "labelled_survival": survived[labelled].mean(),
@@ -126,8 +126,7 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
         }
         for score, of in SCORES.items():
             with suppress(NotTestable):
-                ranks = [ranked(values, strata) for values in (of(heads).astype(float), survived)]
-                row[score] = associated(heads, ranks, correlation_of)[0].mean()
+                row[score] = rank_correlation(heads, of(heads).astype(float), survived)[0].mean()
         found = survival(evidence, scope=scope)
         row |= {"difference": found.value, "low": found.low, "high": found.high}
     return row

@@ -14,12 +14,11 @@ from specialized_heads.report.claims.evidence import NotTestable
 from specialized_heads.report.claims.inference import (
     area,
     area_interval,
-    associated,
-    correlation_of,
-    ranked,
+    rank_correlation,
 )
 from specialized_heads.report.claims.of_heads import top_share
 from specialized_heads.report.data import (
+    RULES,
     Tables,
     encoder_heads,
     first_seed,
@@ -33,7 +32,6 @@ CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
 BAR = 0.14  # height of the mark of a function, in cells
 RANKED = ["corpus", "seed", "layer", "rank", "head", "relevance", "confidence", "functions"]
-RULES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
 RULES_COLUMNS = "corpus seed rule layer heads sum top_head top_quarter".split()
 RULES_COLUMNS += [*with_ends("confidence"), "order", "labelled", "mean_rank", *with_ends("auc")]
 RULES_CAPTION = (
@@ -245,26 +243,15 @@ def _together(
     ranks = encoder.groupby("layer")[rule].rank(ascending=False)
     row = {"heads": len(encoder), "labelled": labelled.sum(), "mean_rank": ranks[labelled].mean()}
     with suppress(NotTestable):
-        row["order"] = _correlation(encoder, rule, first)[0]
-        row |= dict(
-            zip(with_ends("confidence"), _correlation(encoder, rule, "confidence"), strict=True)
-        )
+        [row["order"]], _ = rank_correlation(encoder, encoder[rule], encoder[first])
+        [rho], ends = rank_correlation(encoder, encoder[rule], encoder["confidence"])
+        row |= dict(zip(with_ends("confidence"), (rho, *ends), strict=True))
     with suppress(NotTestable):
         ends = area_interval(encoder[rule], labelled, layers)
         row |= dict(
             zip(with_ends("auc"), (area(encoder[rule], labelled, layers), *ends), strict=True)
         )
     return row
-
-
-def _correlation(encoder: pd.DataFrame, one: str, other: str) -> tuple[float, float, float]:
-    """Spearman's correlation of two columns within the layers of a baseline, with its interval."""
-    values, ends = associated(
-        encoder,
-        [ranked(encoder[name], encoder[["layer"]]) for name in (one, other)],
-        correlation_of,
-    )
-    return values.iloc[0], *ends
 
 
 def rules_shown(rows: pd.DataFrame) -> pd.DataFrame:
