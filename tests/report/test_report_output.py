@@ -94,6 +94,15 @@ def test_a_table_says_that_it_has_nothing_to_show(bare, stage, stem: str) -> Non
     assert "| nothing to show |" in stage(stem, bare).with_suffix(".md").read_text()
 
 
+@pytest.mark.parametrize("name", ["", "figures.costs", "figures.costs figure99"])
+def test_a_name_that_is_no_figure_is_an_error_of_one_line(name: str) -> None:
+    words = [f"specialized_heads.report.{name}"] * bool(name)
+    command = [sys.executable, "-m", "specialized_heads.report.make", *" ".join(words).split()]
+    done = subprocess.run([*command, "--data", "data"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"{' '.join(words)!r}: no such figure or table; src/" in done.stderr
+
+
 def test_bytes_do_not_depend_on_the_run(bare, stage, tmp_path: Path) -> None:
     stage("figures/figure1", bare)
     module = ["specialized_heads.report.figures.relevance", "figure1"]

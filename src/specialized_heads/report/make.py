@@ -27,6 +27,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from specialized_heads.report import data, style
-from specialized_heads.stage import arguments, atomic, run, write_file
+from specialized_heads.stage import UserError, arguments, atomic, run, write_file
 
 METADATA = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -166,8 +167,13 @@ def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
 
 
 def main() -> None:
-    module = import_module(sys.argv.pop(1))
-    start = "" if sys.argv[1].startswith("--") else f"{sys.argv.pop(1)}_"
+    words = [*takewhile(lambda word: not word.startswith("--"), sys.argv[1:])]
+    del sys.argv[1 : 1 + len(words)]
+    module = import_module(words[0]) if words else None
+    start = "".join(f"{word}_" for word in words[1:])
+    if not hasattr(module, f"{start}numbers"):
+        said = "no such figure or table; src/specialized_heads/experiment/figures.py lists all"
+        raise UserError(f"{' '.join(words)!r}: {said}")
 
     def of(part: str, default: Any = None) -> Any:
         own = start + part

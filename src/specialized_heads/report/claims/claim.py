@@ -152,10 +152,10 @@ def judge(claim: Claim, measured: Measured) -> Verdict:
     return Verdict.AFTER_SELECTION if claim.selected else Verdict.REPRODUCED
 
 
-def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
+def numbers(tables: Tables, speed: dict[str, Path] | None = None) -> pd.DataFrame:
     """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed
     is measured."""
-    return judged(every_evidence(tables, joined(speed, SPEED)))
+    return judged(every_evidence(tables, joined(speed or {}, SPEED)))
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:
