@@ -47,7 +47,8 @@ RULE = (
     "baselines or more they cover Student's over baselines and the one within baselines, with "
     "fewer the latter; nothing is corrected for the number of claims. Whether something exists in "
     "most baselines is judged on the different baselines of all experiments: three are too few (3 "
-    "of 3: 44% to 100%)."
+    "of 3: 44% to 100%). The accepted range is our reading of the paper, and where it states no "
+    "size, the weakest one: beyond chance. The column `tolerance` of the CSV says how it follows."
 )
 # Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}

@@ -51,7 +51,7 @@ VERDICTS = {
     Verdict.AFTER_SELECTION: "reproduced, but the training recipe was selected by this measure",
     Verdict.PARTLY: "our whole interval is in the range, but it rests on fewer than three "
     "baselines, on few heads, or on a weak test",
-    Verdict.INCONCLUSIVE: "our interval holds an end of the range, or is unknown",
+    Verdict.INCONCLUSIVE: "our interval contains an end of the range, or is unknown",
     Verdict.CONFOUNDED: "the models compared differ in more than the claim is about",
     Verdict.NOT_REPRODUCED: "our whole interval is outside the range, with three baselines or more",
     Verdict.IN_TOO_FEW: "our whole interval is outside the range, with one or two baselines",
