@@ -17,8 +17,10 @@ const MORE_COLOURS = ["#D58FC9", "#A9B665", "#B59A83"];
 const MARGIN = "best relation"; // computed here: the largest margin over the best fixed offset
 const NAMES = {
   relevance: "Relevance (share of its layer)",
+  relevance_error: "… its standard error",
   confidence: "Confidence",
   entropy: "Entropy of its attention",
+  output_norm: "Norm of its output",
   eos_weight: "Attention on </s>",
   positional_share: "Largest weights at one offset",
   positional_share_raw: "Largest weights at that offset, of all tokens",
