@@ -124,12 +124,18 @@ def test_atomic_writes_all_or_nothing(tmp_path: Path) -> None:
         temporary.write_text("old", encoding="utf-8")
         assert not path.exists()
     assert path.read_text(encoding="utf-8") == "old"
-    assert path.stat().st_mode & 0o777 == 0o644
     with pytest.raises(ZeroDivisionError), atomic(path) as temporary:
         temporary.write_text("half", encoding="utf-8")
         raise ZeroDivisionError
     assert path.read_text(encoding="utf-8") == "old"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_permissions_of_new_files_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    stage.write_file(tmp_path / "file.txt", "text")
+    os.umask(before)
+    assert (tmp_path / "file.txt").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_full_disk_is_said_of_the_file_whatever_a_library_makes_of_it(tmp_path: Path) -> None:
@@ -243,7 +249,6 @@ def test_what_is_written_is_read(path: Path) -> None:
     assert read_table(path) == TABLE
     assert read_table(path, columns=["said", "head"]) == TABLE.select(["said", "head"])
     assert read_table(path, schema=TABLE.schema) == TABLE
-    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_damaged_page_is_an_error_and_never_another_number(path: Path) -> None:

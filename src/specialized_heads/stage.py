@@ -17,7 +17,6 @@ import os
 import re
 import socket
 import sys
-import tempfile
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -316,16 +315,13 @@ def atomic(path: Path) -> Iterator[Path]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            prefix = f".{path.name}.{socket.gethostname()}.{os.getpid()}."
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+            name = f".{path.name}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+            (temporary := path.with_name(name)).touch(exist_ok=False)
         except (PermissionError, FileNotFoundError, NotADirectoryError, FileExistsError):
             said = "cannot be written; make its folder writable and run again"
             raise UserError(f"{path}: {said}") from None
-        os.close(handle)
-        temporary = Path(name)
         try:
             yield temporary
-            os.chmod(temporary, 0o644)
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
             if any(each in _owned and not _is_owned(each) for each in (path, *path.parents)):

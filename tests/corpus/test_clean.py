@@ -108,11 +108,14 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
         ("A cat sleeps.", "Un", "", "analysis"),
         ("A cat sleeps on the mat today.", "", "", "analysis"),
         ("\u200b", "Un chat.", "", "analysis"),
+        ("A cat.", "Un chat. " * 112, "", "analysis"),  # no map of all its tokens fits
     ]
     kept, counts = cleaned(*rows, max_words=5)
     expected = ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]
     assert [row[3] for row in kept] == expected
-    assert Counter(counts["dropped_in_cleaning"]) == Counter(empty=2, too_long=1)
+    assert Counter(counts["dropped_in_cleaning"]) == Counter(
+        empty=2, too_long=1, too_many_characters=1
+    )
     # They keep their documents, and form no groups.
     assert [row[2] for row in kept] == ["a cat sleeps", "", "", "news", "", "", "", ""]
     assert counts["groups"] == 1

@@ -83,10 +83,14 @@ def test_a_file_put_there_by_hand_is_kept(server, get, tmp_path: Path) -> None:
     assert read_json(card_of(output))["retrieved_from"] == "in place"
 
 
-def test_a_wrong_or_damaged_file_that_is_there_is_replaced(server, get, tmp_path: Path) -> None:
+def test_a_wrong_or_damaged_file_that_is_there_is_replaced_and_kept(
+    server, get, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x.bin").write_bytes(b"another file")
     assert get(sha256=SHA256).read_bytes() == DATA
+    [kept] = (tmp_path / "data").glob("x.bin.*.old")
+    assert kept.read_bytes() == b"another file"
     server.content = gzip.compress(DATA)
     (tmp_path / "data" / "y.gz").write_bytes(server.content[:1000])
     assert get("y.gz").read_bytes() == server.content

@@ -136,6 +136,15 @@ def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(
     assert Counter(counts) == Counter(map(reason, dropped))
 
 
+def test_sets_of_the_source_with_the_same_text_are_a_warning(divided, caplog) -> None:
+    same, other = (taken(messy(seed=seed), range(25)) for seed in (1, 2))
+    divided(messy(), given={"dev": same, "test": same})
+    assert "100% of the sentences of your test or dev set are in the other one too" in caplog.text
+    caplog.clear()
+    divided(messy(), given={"dev": same, "test": other})
+    assert "in the other one too" not in caplog.text
+
+
 def test_every_reason_occurs(divided) -> None:
     # The corpus of these tests is messy enough that they can fail.
     _, dropped = divided(messy())

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from specialized_heads.experiment.sources import OpenSubtitles, Opus, Wmt, known
+from specialized_heads.experiment.sources import Local, OpenSubtitles, Opus, Wmt, known
 from specialized_heads.stage import UserError
 
 NEWS = [f"newstest{year}" for year in range(2012, 2020)]
@@ -43,6 +43,12 @@ def test_opus_names_a_pair_in_alphabetical_order(languages: tuple[str, str]) -> 
         for file in subtitles
     ]
     assert names == ["xml/en-ru.xml.gz", f"raw/{languages[0]}.zip", f"raw/{languages[1]}.zip"]
+
+
+@pytest.mark.parametrize("test", ["held.tsv", "./held.tsv", "data/../held.tsv"])
+def test_one_file_is_not_two_sets(test: str) -> None:
+    with pytest.raises(ValueError, match="the same file is named twice"):
+        Local(kind="local", path="text.tsv", dev="held.tsv", test=test)
 
 
 def test_a_file_with_several_datasets_is_wanted_once() -> None:

@@ -190,6 +190,15 @@ def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
         assert row["top_head"] == float(first.argmax() == second.argmax())
 
 
+@pytest.mark.parametrize("predictions", [1, 3, 8])
+def test_halves_without_predictions_do_not_count(predictions: int) -> None:
+    steps = np.zeros(100, int)
+    steps[:predictions] = 1
+    sums = {("encoder", 0): np.array([0.0, 0.0, 1.0]) * steps[:, None]}
+    rows = stability(Average({}, {}, sums, steps, {}))["encoder"]
+    assert [row["top_head"] for row in rows] == [1.0] * (predictions > 1)
+
+
 # The stage: one row per head, one column per rule; conservation and stability in the report.
 
 

@@ -100,6 +100,7 @@ DECOMPOSED = [row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", 
         ("1 000 km", sentence(*NUMBER), [(0, 5), (6, 8)]),
         # Letters as the clean stage writes them.
         ("Voilà coop", sentence(*DECOMPOSED, text="Voila\u0300 co\u00adop"), [(0, 5), (6, 10)]),
+        ("café", sentence(row("1", "cafÃ©", "0", "root"), text="cafÃ©"), [(0, 4)]),
     ],
 )
 def test_words_are_placed_in_the_sentence(parses, text, tree, places) -> None:

@@ -4,8 +4,8 @@ share sentences.
 Text is normalised (`normalise`), filters and lost characters (U+FFFD) drop pairs, then all but the
 first of equal pairs are dropped. A dropped pair is counted under the first reason that applies.
 Held-out sets that the source assigns are benchmarks: from `dev` and `test` only pairs without text
-are dropped. Of `analysis` only the source side is used, so it is judged as if it were both sides,
-and its target may be empty.
+are dropped. Of `analysis` the source side is judged as if it were both sides, and the target may
+be empty; but neither may have too many characters, since attention maps of all are made.
 
 Pairs without a document are grouped by sentence: pairs whose sources or targets have equal keys,
 directly or through other pairs, form one group, so no sentence has one translation in training and
@@ -179,12 +179,13 @@ def reasons(
     assigns, "" for none.
     """
     sides = [measure(source), measure(target)]
+    characters = np.fmax(*(side["characters"] for side in sides))
     sides[1] = sides[1].where(sets != "analysis", sides[0])
     least, most = np.fmin(*sides), np.fmax(*sides)
     drops = {
         "empty": least["characters"] == 0,
         "too_long": most["words"] > filters.max_words,
-        "too_many_characters": most["characters"] > MAX_CHARACTERS,
+        "too_many_characters": characters > MAX_CHARACTERS,
         "uneven": most["length"] > filters.max_ratio * least["length"],
         "copy": copies & (sets == ""),
         "lost_character": most["lost"],

@@ -4,7 +4,7 @@ all.
 The bytes go to a hidden file beside the output, which gets its name only when it is complete: it
 has the right size and SHA-256 where these are known, and otherwise, if packed, can be read to its
 end. Processes that want the same file take turns, and the second finds it in place. A file that was
-placed by hand is verified like any other and kept.
+placed by hand is verified like any other and kept; a wrong one is moved aside.
 
 A download takes as many attempts as it needs, in this run or a later one: the bytes that have
 arrived are kept, and the next attempt requests the rest (RFC 9110: Range with If-Range), unless the
@@ -207,6 +207,10 @@ def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
         raise stage.UserError(f"{url}: {said}, or {download.remedies}")
     with open(download.path, "rb") as stream:
         os.fsync(stream.fileno())
+    if output.exists():  # someone may have placed it by hand
+        aside = output.with_name(f"{output.name}.{stage.file_hash(output)[:8]}.old")
+        os.replace(output, aside)
+        stage.log.warning("%s: the file that was there is now %s", output, aside.name)
     os.replace(download.path, output)
     download.remove()
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)

@@ -16,6 +16,7 @@ set may have no target, which then equals no other.
 """
 
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ NAMES = ("train", "dev", "test", "analysis")
 SALT = "specialized heads"
 # Whole documents rarely fill a set exactly.
 MIN_FILLED = 0.9
+MUCH_SHARED = 0.1  # of the sentences of a set of the source, in another one: a warning
 WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
@@ -164,6 +166,7 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
     # is used; pairs without a document have the empty name.
     place, assigned = index["place"].to_numpy(), index["given"].to_numpy()
     sets = {name: np.flatnonzero(assigned == number) for number, name in enumerate(HELD_OUT)}
+    _warn_if_shared(index, {name: rows for name, rows in sets.items() if len(rows)})
     given = assigned >= 0
     named = place[given & (place != fingerprint(f"{SALT}\n"))]
     divided = ~given & np.isin(place, named)
@@ -203,6 +206,19 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
             f"smaller"
         )
     return sets, dropped
+
+
+def _warn_if_shared(index: pd.DataFrame, given: dict[str, np.ndarray]) -> None:
+    """Warn if sets of the source have many source sentences in common: measures on one would seem
+    to confirm those on the other."""
+    for names in combinations(given, 2):
+        smaller, larger = sorted(
+            (index["source_keys"].iloc[given[name]] for name in names), key=len
+        )
+        if (shared := smaller.isin(larger).mean()) > MUCH_SHARED:
+            said = "%.0f%% of the sentences of your %s or %s set are in the other one too; give "
+            said += "different texts, or results on one say little about the other"
+            stage.log.warning(said, 100 * shared, *names)
 
 
 def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:

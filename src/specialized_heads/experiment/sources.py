@@ -217,7 +217,7 @@ class Local(TextSource):
                 "columns are those of TSV files; exchange source_path and target_path to swap "
                 "languages"
             )
-        if len(set(self.by_key().values())) < len(self.by_key()):
+        if len(set(map(os.path.realpath, self.by_key().values()))) < len(self.by_key()):
             raise ValueError(
                 "the same file is named twice; training text and each held-out set need files of "
                 "their own"

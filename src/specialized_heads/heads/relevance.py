@@ -159,15 +159,17 @@ def stability(average: Average) -> dict[str, list[dict[str, float]]]:
 
     Returns:
         per attention type, for each layer with two heads or more that relevance reaches: `layer`,
-        from 1, and `top_head`, the share of `SPLITS` random splits whose halves agree.
+        from 1, and `top_head`, the share of `SPLITS` random splits whose halves agree. Splits count
+        whose halves both have predictions.
     """
     alternating = np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1))
     sides = np.random.default_rng(1).permuted(alternating, axis=1)
+    halves = np.stack([sides, 1 - sides])
+    halves = halves[:, (halves @ average.steps).all(axis=0)]
     rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for (kind, layer), sums in average.sums.items():
-        if len(sums) < 2 or sums.shape[1] < 2 or not sums.any():
+        if halves.size == 0 or sums.shape[1] < 2 or not sums.any():
             continue
-        halves = (sides, 1 - sides)
         means = np.stack([half @ sums / (half @ average.steps)[:, None] for half in halves])
         first, second = means.argmax(-1)
         rows[kind].append({"layer": layer + 1, "top_head": (first == second).mean()})

@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from specialized_heads.corpus.normalise import compose, drop_invisible, windows_punctuation
+from specialized_heads.corpus.normalise import (
+    compose,
+    drop_invisible,
+    repair_mojibake,
+    windows_punctuation,
+)
 from specialized_heads.tables import read_table, write_table
 
 
@@ -35,9 +40,10 @@ SCHEMA = pa.schema([(name, pa.string() if name in TEXTS else pa.int32()) for nam
 
 
 def letters(text: str) -> str:
-    """The characters of a text for comparison: composed as in the clean stage, without white space
-    and invisible characters."""
-    return "".join(compose(drop_invisible(windows_punctuation(text))).split())
+    """The characters of a text for comparison: repaired and composed as in the clean stage, without
+    white space and invisible characters."""
+    repaired = windows_punctuation(repair_mojibake(text))
+    return "".join(compose(drop_invisible(repaired)).split())
 
 
 def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list[tuple[int, int]]:
