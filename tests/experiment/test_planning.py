@@ -10,24 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.experiment import figures, names, stages
+from specialized_heads.experiment import figures, plan, stages
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.figures import RESULTS, everything
 from specialized_heads.experiment.file import load, read
-from specialized_heads.experiment.names import (
-    CONTINUED,
-    KINDS,
-    MODEL,
-    Name,
-    Run,
-    Target,
-    columns,
-    corpora,
-    models,
-    paths,
-    runs,
-    viewed,
-)
+from specialized_heads.experiment.names import CONTINUED, KINDS, MODEL, Name, Target, columns
+from specialized_heads.experiment.plan import Run, corpora, models, paths, runs, viewed
 from specialized_heads.experiment.stages import PACKAGE, code, files_of
 from specialized_heads.report.gather import Settings
 
@@ -115,8 +103,8 @@ def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -
     checkpoint = Run("a", "checkpoint/update40", 3)
     assert found[:3] == [Run("a", "baseline", 3), checkpoint, Run("a", "baseline", 4)]
     path = "results/e/a/heads/checkpoint/update40/seed3.parquet"
-    assert paths(experiment, names.HEADS, [checkpoint]) == [path]
-    assert paths(experiment, names.HEADS, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
+    assert paths(experiment, plan.HEADS, [checkpoint]) == [path]
+    assert paths(experiment, plan.HEADS, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
     # A corpus that is not pruned has its baseline alone; pages show models of the first seed.
     assert corpora(experiment, pruned=True) == ["a"]
     assert models(experiment, "b", *KINDS) == ["baseline"]
@@ -224,7 +212,7 @@ def test_what_a_criterion_ranks_by(
     job = JOB | {"criterion": criterion, "scope": "encoder", "target": "heads6"}
     assert stages.cut(experiment, **job)["column"] == column
     path = f"results/e/a/{table}/baseline/seed3.parquet"
-    assert names.ranking(experiment, **job) == [path] * bool(table)
+    assert plan.ranking(experiment, **job) == [path] * bool(table)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +236,7 @@ def test_which_second_model_one_is_compared_with(
     experiment: Experiment, model: str, other: str | None
 ) -> None:
     more = changed(experiment, pruning={"encoder": [0, 0.01, 1]})
-    files = names.counterpart_translation(more, corpus="a", model=model, seed="3")
+    files = plan.counterpart_translation(more, corpus="a", model=model, seed="3")
     assert files == [f"results/e/a/models/{other}/seed3/translation.txt"] * bool(other)
 
 

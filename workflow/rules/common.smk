@@ -17,7 +17,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
-from specialized_heads.experiment import figures, inputs, names, stages
+from specialized_heads.experiment import figures, inputs, names, plan, stages
 from specialized_heads.experiment.file import load
 from specialized_heads.experiment.stages import code
 from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file

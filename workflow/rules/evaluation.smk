@@ -22,8 +22,8 @@ use rule stage as score with:
     input:
         translation=rules.translate.output[0],
         tokenised=rules.translate.output.tokenised,
-        baseline=planned(names.baseline_translation),
-        counterpart=planned(names.counterpart_translation),
+        baseline=planned(plan.baseline_translation),
+        counterpart=planned(plan.counterpart_translation),
         references=rules.corpus_split.output.test,
     output:
         "results/{experiment}/{corpus}/models/{model}/seed{seed}/score.json",

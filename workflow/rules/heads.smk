@@ -75,8 +75,8 @@ use rule computing as view_heads with:
 
 use rule stage as viewer_index with:
     input:
-        planned(names.viewed_files, pattern=names.PAGE),
-        heads=planned(names.viewed_files, pattern=names.HEADS),
+        planned(plan.viewed_files, pattern=plan.PAGE),
+        heads=planned(plan.viewed_files, pattern=plan.HEADS),
     output:
         "results/{experiment}/viewer/index.html",
     log:

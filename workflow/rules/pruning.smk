@@ -74,7 +74,7 @@ use rule training as train_regularised with:
 
 use rule training as continue_control with:
     input:
-        model=planned(names.first_part),
+        model=planned(plan.first_part),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
     output:
@@ -168,7 +168,7 @@ use rule computing as cut with:
         rules.train_baseline.output[1],
         model=rules.train_baseline.output[0],
         dev=rules.train_baseline.input.dev,
-        table=planned(names.ranking),
+        table=planned(plan.ranking),
         like=rules.prune.output[1],
     output:
         *model_in("cut/{criterion}_{scope}_{target}/seed{seed}"),

@@ -14,15 +14,11 @@ from typing import Any, NamedTuple
 
 import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.names import (
-    CONTROLS,
+from specialized_heads.experiment.names import CONTROLS, KINDS, SCOPES, TRAINED, Target
+from specialized_heads.experiment.plan import (
     FOLDER,
     HEADS,
-    KINDS,
-    SCOPES,
-    TRAINED,
     Run,
-    Target,
     corpora,
     emerging,
     models,

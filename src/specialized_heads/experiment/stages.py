@@ -23,7 +23,8 @@ from pydantic import TypeAdapter
 import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import imported_folder, stanza_models
-from specialized_heads.experiment.names import PAGE, Name, Target, viewed
+from specialized_heads.experiment.names import Name, Target
+from specialized_heads.experiment.plan import PAGE, viewed
 from specialized_heads.experiment.sections import Pruning, Training
 from specialized_heads.stage import file_hash
 
