@@ -66,6 +66,14 @@ def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Ev
     assert values(HALF(without)) == pytest.approx((-0.3, -0.7, 0.1))
 
 
+def test_seeds_whose_models_do_not_tell_are_named_and_left_out(evidence: Evidence) -> None:
+    first, second = (scores(seed=seed) for seed in (1, 2))
+    several = pd.concat([first, second[second["lam"] != 0.02]], ignore_index=True)
+    measured = FIFTH(replace(evidence, scores=several))
+    assert measured.value == FIFTH(evidence).value and measured.baselines == 1
+    assert "smallest model of seed 2 has 50.0% of its heads left, not 20.0%" in measured.note
+
+
 def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) -> None:
     table = evidence.scores
     assert "smallest model has 12.5%" in reason(TENTH, evidence)

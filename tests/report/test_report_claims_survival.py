@@ -147,7 +147,7 @@ def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evid
         half_way.value == pytest.approx((1 / 3 + 1) / 2)
         and "random heads, as many per layer, keep" in half_way.note
     )
-    assert "smallest model of seed 1 has 12%" in reason(
+    assert "smallest model has 12.5%" in reason(
         partial(of_survival.functions_kept, left=0.1), evidence
     )
     bare = [[] for _ in range(len(evidence.heads))]

@@ -4,6 +4,7 @@ the gates are.
 A measure takes the evidence of a corpus and returns a number, or raises `NotTestable`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from specialized_heads.report.claims.evidence import (
     MODEL,
     Evidence,
     Measured,
+    NotTestable,
     Unit,
     counterparts,
     require,
@@ -94,14 +96,9 @@ def difference(
     """
     values, ends, drawn = {}, [], []
     curves = evidence.curve(scope, column=column)
-    for seed, (shares, differences, resampled) in curves.items():
-        smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
-        of, instead = f" of seed {seed}" * (len(curves) > 1), f"of its heads left, not {left:.1%}"
-        require(smallest <= left + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}")
-        require(
-            largest >= left - BESIDE, f"the largest pruned model{of} has {largest:.1%} {instead}"
-        )
-        require_near(shares, left)
+    able, others = telling({seed: shares for seed, (shares, *_) in curves.items()}, left)
+    for seed in able:
+        shares, differences, resampled = curves[seed]
         values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
         ends.append(interval)
         drawn.append([np.interp(left, shares, series) for series in resampled.T])
@@ -113,6 +110,7 @@ def difference(
         source = "over sentences"
     by_seed = pd.Series(values, dtype=float)
     note = seeds_note(by_seed, within, source=source) if len(by_seed) > 1 else ""
+    note = note_of(note, others)
     sentences = int(evidence.scores["sentences"].iloc[0])
     return mean_of(by_seed, within=within, n=sentences, of="sentences", note=note)
 
@@ -122,6 +120,33 @@ def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "over sent
     have widened it."""
     form = Unit.DIFFERENCE.text
     return f"by seed {each(by_seed, form)}; {source} [{', '.join(map(form, within))}]"
+
+
+def telling(shares: Mapping[int, np.ndarray], share: float) -> tuple[list[int], str]:
+    """The seeds whose models tell what holds with this share of the heads left, and a note why the
+    others do not.
+
+    `shares`: by seed, those of its pruned models, ascending, and 1 for the reference. It is
+    `NotTestable` if no seed tells.
+    """
+    problems = {}
+    for seed, own in shares.items():
+        smallest, largest = own[0], own[-2:][0]
+        of, instead = f" of seed {seed}" * (len(shares) > 1), f"of its heads left, not {share:.1%}"
+        try:
+            require(
+                smallest <= share + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}"
+            )
+            require(
+                largest >= share - BESIDE,
+                f"the largest pruned model{of} has {largest:.1%} {instead}",
+            )
+            require_near(own, share)
+        except NotTestable as error:
+            problems[seed] = str(error)
+    able = [seed for seed in shares if seed not in problems]
+    require(able, next(iter(problems.values()), ""))
+    return able, "; ".join(problems.values())
 
 
 def require_near(shares: np.ndarray, share: float) -> None:

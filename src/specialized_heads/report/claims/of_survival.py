@@ -1,6 +1,5 @@
 """Measures on pruned models: which heads survive, and which functions the heads left have."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
@@ -29,7 +28,7 @@ from specialized_heads.report.claims.inference import (
     slope_of,
 )
 from specialized_heads.report.claims.of_heads import COMPARED, STRATA, labelled
-from specialized_heads.report.claims.of_scores import require_near
+from specialized_heads.report.claims.of_scores import telling
 
 ENDS = ("_head_to_dependent", "_dependent_to_head")  # of the name of a relation with its direction
 # Heads left that the next larger model has too, of how many, and as many by chance.
@@ -147,38 +146,29 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     head has it. The note has what as many random heads per layer would keep.
     """
     before = evidence.baseline_heads()
-    kept, chance = {}, {}
-    survivors = defaultdict(list)
+    curves: dict[int, dict[float, tuple[float, float]]] = {}  # by share of heads: kept, by chance
     for seed, heads in evidence.survivors("encoder"):
-        survivors[seed].append(heads)
-    for seed, models in survivors.items():
         whole = before[before["seed"] == seed]
-        had = set().union(*evidence.functions(whole))
-        if not had:
-            continue
-        points = {1.0: (1.0, 1.0)}
-        for heads in models:
+        if had := set().union(*evidence.functions(whole)):
             has = set().union(*evidence.functions(heads)) & had
-            points[len(heads) / len(whole)] = (
-                len(has) / len(had),
-                by_chance(evidence, whole, heads, had) / len(had),
-            )
-        shares = np.array(sorted(points))
-        require(
-            shares[0] <= left,
-            f"the smallest model of seed {seed} has {shares[0]:.0%} of its heads, not {left:.0%}",
-        )
-        require_near(shares, left)
+            values = len(has), by_chance(evidence, whole, heads, had)
+            points = curves.setdefault(seed, {1.0: (1.0, 1.0)})
+            points[len(heads) / len(whole)] = tuple(value / len(had) for value in values)
+    require(curves, "the baselines have no function")
+    able, others = telling({seed: np.sort([*points]) for seed, points in curves.items()}, left)
+    kept, chance = {}, {}
+    for seed in able:
+        shares, values = zip(*sorted(curves[seed].items()))
         kept[seed], chance[seed] = (
-            np.interp(left, shares, [points[share][n] for share in shares]) for n in range(2)
+            np.interp(left, shares, series) for series in np.transpose(values)
         )
-    require(kept, "the baselines have no function")
     values, random = (pd.Series(of, dtype=float).sort_index() for of in (kept, chance))
     more, points = mean_of(values - random, bounds=DIFFERENCES), Unit.POINTS.text
     drawn = f"random heads, as many per layer, keep {Unit.SHARE.text(random.mean())}"
     note = note_of(drawn, by_seed(values, Unit.SHARE.text))
     if not isnan(more.low):
         note += f"; {points(more.value)} points [{points(more.low)}, {points(more.high)}] more"
+    note = note_of(note, others)
     return mean_of(values, note=note, bounds=SHARES)
 
 
