@@ -125,9 +125,11 @@ def test_heads_of_smaller_models_among_those_of_larger_ones(three: Evidence) -> 
     # are 2.25 by chance.
     assert (measured.value, measured.n, measured.baselines) == (pytest.approx(2 / 3), 9, 3)
     assert "by chance 75%; order, dropout and gate noise are the same" in measured.note
+    drawn = pd.Series(range(len(three.scores)), three.scores.index)
     for own, said in (
-        (range(len(three.scores)), "drawn for each model"),
-        ([7] * len(three.scores), "the same"),
+        (drawn, "drawn for each model"),
+        (drawn * 0, "the same in all models of a baseline"),
+        (drawn.where(three.scores["seed"] != 2), "the same in all models of seed 2"),
     ):
         assert (
             said

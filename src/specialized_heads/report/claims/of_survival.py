@@ -120,13 +120,12 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     require(len(counts), "no baseline has two pruned models")
     sums = counts.groupby(models["seed"]).sum()
     values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
-    alike = (
-        "own_seed" not in models
-        or models.groupby("seed")["own_seed"].nunique().lt(models.groupby("seed").size()).any()
-    )
+    own = models.reindex(columns=["seed", "own_seed"]).groupby("seed")["own_seed"]
+    alike = own.nunique() < own.size()
+    of = "a baseline" if alike.all() else f"seed {' and '.join(map(str, alike[alike].index))}"
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
-    note += "the same in all models of a baseline" if alike else "drawn for each model"
-    if not alike and "gate_seed" in models and models["gate_seed"].notna().any():
+    note += f"the same in all models of {of}" if alike.any() else "drawn for each model"
+    if not alike.any() and "gate_seed" in models and models["gate_seed"].notna().any():
         note += ", but gate noise from pruning.gate_seed"
     note = note_of(note, by_seed(values, Unit.SHARE.text))
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
