@@ -134,13 +134,9 @@ def telling(shares: Mapping[int, np.ndarray], share: float) -> tuple[list[int], 
         smallest, largest = own[0], own[-2:][0]
         of, instead = f" of seed {seed}" * (len(shares) > 1), f"of its heads left, not {share:.1%}"
         try:
-            require(
-                smallest <= share + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}"
-            )
-            require(
-                largest >= share - BESIDE,
-                f"the largest pruned model{of} has {largest:.1%} {instead}",
-            )
+            small_enough, large_enough = smallest <= share + ROUNDING, largest >= share - BESIDE
+            require(small_enough, f"the smallest model{of} has {smallest:.1%} {instead}")
+            require(large_enough, f"the largest pruned model{of} has {largest:.1%} {instead}")
             require_near(own, share)
         except NotTestable as error:
             problems[seed] = str(error)

@@ -122,10 +122,11 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
     own = models.reindex(columns=["seed", "own_seed"]).groupby("seed")["own_seed"]
     alike = own.nunique() < own.size()
-    of = "a baseline" if alike.all() else f"seed {' and '.join(map(str, alike[alike].index))}"
+    shared = list(map(str, alike[alike].index))
+    of = "a baseline" if alike.all() else f"seed{'s' * (len(shared) > 1)} {', '.join(shared)}"
     note = f"by chance {Unit.SHARE.text(chance)}; order, dropout and gate noise are "
-    note += f"the same in all models of {of}" if alike.any() else "drawn for each model"
-    if not alike.any() and "gate_seed" in models and models["gate_seed"].notna().any():
+    note += f"the same in all models of {of}" if shared else "drawn for each model"
+    if not shared and "gate_seed" in models and models["gate_seed"].notna().any():
         note += ", but gate noise from pruning.gate_seed"
     note = note_of(note, by_seed(values, Unit.SHARE.text))
     pooled = proportion(int(sums["in_larger"].sum()), int(sums["of"].sum()), of="heads")
@@ -167,8 +168,7 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     note = note_of(drawn, by_seed(values, Unit.SHARE.text))
     if not isnan(more.low):
         note += f"; {points(more.value)} points [{points(more.low)}, {points(more.high)}] more"
-    note = note_of(note, others)
-    return mean_of(values, note=note, bounds=SHARES)
+    return mean_of(values, note=note_of(note, others), bounds=SHARES)
 
 
 def by_chance(
