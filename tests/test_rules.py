@@ -56,8 +56,14 @@ def test_exactly_the_rules_that_compute_on_a_device_ask_for_a_gpu() -> None:
     assert asking == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
 
 
-def test_the_profile_of_slurm_names_rules_that_exist() -> None:
-    assert set(profile("slurm")["set-threads"]) <= set(RULES)
+def test_the_profile_of_slurm_gives_cores_to_every_training() -> None:
+    made_from = {name: old for old, name, _ in FOUND}
+
+    def trains(rule: str) -> bool:
+        old = made_from.get(rule)
+        return old == "training" or bool(old) and trains(old)
+
+    assert set(profile("slurm")["set-threads"]) == {"parse", *filter(trains, RULES)}
 
 
 def test_figures_and_tables_are_one_group() -> None:

@@ -46,6 +46,20 @@ def test_training_resumes_after_the_end_of_everything(scene, end: str) -> None:
     assert scene.differences() == []
 
 
+def test_a_training_that_ends_without_its_scheduler_is_not_repeated(scene) -> None:
+    scene.arm("end", what="scheduler killed", file=STATE, number=3)
+    assert scene.start(WEIGHTS).wait() == -signal.SIGKILL
+    orphan = psutil.Process(int((scene.faults / "orphan").read_text()))
+    (scene.faults / "go on").touch()
+    wait_for(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)
+    assert scene.file(WEIGHTS).exists()
+    assert scene.run(options=("--unlock",)).status == 0
+    run = scene.run(WEIGHTS)  # Snakemake deletes the model, which it has not recorded
+    assert run.status == 0, run.printed[-3000:]
+    assert "resuming at update 20\n" in log_of(scene)
+    assert scene.differences() == []
+
+
 def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> None:
     """Only Snakemake is killed, its training continues; a second Snakemake starts the same
     training."""

@@ -1,6 +1,8 @@
 """Labels of heads, on either side of each threshold; the examples of shapes."""
 
 import doctest
+from fractions import Fraction
+from math import floor
 from types import ModuleType
 
 import numpy as np
@@ -10,10 +12,10 @@ from specialized_heads.corpus.tokens import EOS, PAD
 from specialized_heads.heads import functions, syntactic
 from specialized_heads.heads.functions import (
     Position,
-    choosing,
-    expected,
     frequency_ranks,
     functions_of,
+    origins,
+    positioned,
     preferred,
     rare_hits,
     visible_counts,
@@ -124,8 +126,8 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     queries = real(3, 5)
     if kind == "decoder":
         queries[:, 0] = False
-    counted = choosing(kind, queries)
-    origin = expected(kind, counted, keys)
+    counted = positioned(kind, queries)
+    origin = origins(kind, counted, keys)
     possible, chance = np.zeros(13), np.zeros(13)
     for row, query in np.argwhere(counted).tolist():
         seen = [key for key in range(5) if keys[row, key] and (kind != "decoder" or key <= query)]
@@ -139,6 +141,15 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     )
     assert counts[1].tolist() == pytest.approx(chance.tolist())
     assert float(chance.sum()) == pytest.approx(int(counted.sum()))
+
+
+@pytest.mark.parametrize("sources", [1, 2, 7, 30])
+@pytest.mark.parametrize("targets", [1, 3, 41])
+def test_the_diagonal_is_exact_at_the_end_of_a_token(sources: int, targets: int) -> None:
+    keys, queries = real(sources, size=sources), real(targets + 1, size=targets + 1)
+    found = origins("cross", positioned("cross", queries), keys)[0, :targets]
+    middles = [(Fraction(t) + Fraction(1, 2)) * sources / targets for t in range(targets)]
+    assert found.tolist() == [floor(middle) for middle in middles]
 
 
 @pytest.mark.parametrize("module", [functions, syntactic])

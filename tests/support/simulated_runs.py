@@ -33,7 +33,7 @@ from specialized_heads.pruning.ablation import passes, removals, translate_set
 from specialized_heads.pruning.criteria import importances
 from specialized_heads.training import loop, state
 from specialized_heads.training.loop import Data, Plan
-from specialized_heads.training.objective import HeadCountController, Lambda
+from specialized_heads.training.objective import ConstantLambda, HeadCountController
 
 devices.multiplies_bf16 = lambda device: True
 # several micro-batches in an update
@@ -147,7 +147,7 @@ def main() -> None:
     )
     penalties = {
         "plain": lambda: None,
-        "λ": lambda: Lambda(0.01),
+        "λ": lambda: ConstantLambda(0.01),
         "controller": lambda: HeadCountController(6, 12),
     }
     for precision, optimizer in itertools.product(("fp32", "bf16"), ("adam", "muon")):
@@ -181,11 +181,15 @@ def main() -> None:
 def resume() -> None:
     """A training on the GPU that is killed after its fourth update and goes on."""
     whole, killed = copy.deepcopy(OURS), copy.deepcopy(OURS)
-    trained(whole, DATA, Path(tempfile.mkdtemp()), penalty=Lambda(0.01))
+    trained(whole, DATA, Path(tempfile.mkdtemp()), penalty=ConstantLambda(0.01))
     prune.attach_gates(killed, scope="all")
     killed.to(GPU)
     before, folder = copy.deepcopy(killed), Path(tempfile.mkdtemp())
-    run = {"state": folder / "state", "records": folder / "log.jsonl", "penalty": Lambda(0.01)}
+    run = {
+        "state": folder / "state",
+        "records": folder / "log.jsonl",
+        "penalty": ConstantLambda(0.01),
+    }
     with killed_at(12):
         loop.train(killed, Plan(**PLAN), DATA, **run)
     saved = (folder / "state" / "state.pt").is_file()

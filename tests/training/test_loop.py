@@ -22,7 +22,7 @@ from specialized_heads.stage import UserError
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import Data, Plan, train
-from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
+from specialized_heads.training.objective import ConstantLambda, HeadCountController, evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
 from specialized_heads.training.state import DistributedContext, read_checkpoint
 
@@ -77,7 +77,7 @@ def finished(
     """Weights, as bytes, and log after training."""
     folder.mkdir(exist_ok=True)
     files = {"state": folder / "state", "records": folder / "log.jsonl"}
-    train(model, plan, data, penalty=None if lam is None else Lambda(lam), **files)
+    train(model, plan, data, penalty=None if lam is None else ConstantLambda(lam), **files)
     weights = {
         name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()
     }
@@ -124,7 +124,7 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data, monkeypat
         fingerprint(model=other_weights),
         fingerprint(plan=changed(PLAN, seed=2)),
         fingerprint(data=replace(data, hash="another")),
-        fingerprint(penalty=Lambda(0.1)),
+        fingerprint(penalty=ConstantLambda(0.1)),
         fingerprint(penalty=HeadCountController(3, PLAN.updates)),
         fingerprint(context=DistributedContext(0, 2)),
         fingerprint(precision="bf16"),

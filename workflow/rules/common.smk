@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -246,6 +247,13 @@ def repeat_warnings(file=None):
 
 def all_was_made():
     return any(job.rule.name == "all" for job in workflow.dag.jobs)
+
+
+def remove_states():
+    """Remove what resumable stages have saved, now that Snakemake has recorded their results."""
+    for job in workflow.dag.jobs:
+        if state := job.params.get("state"):
+            shutil.rmtree(f"{state}.state", ignore_errors=True)
 
 
 def end_with(file):

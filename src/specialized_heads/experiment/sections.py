@@ -19,7 +19,7 @@ class Filters(Section):
     max_ratio: float = Field(
         3.0,
         ge=1,
-        description="maximum ratio of the two lengths, in letters; Chinese, Japanese and Korean "
+        description="maximum ratio of the two lengths, in characters; Chinese, Japanese and Korean "
         "ones count 2.5",
     )
 

@@ -77,8 +77,8 @@ class OfType:
         for column, value in values.items():
             self.sums[column] += (value * queries[:, None]).sum((0, 2)).double().numpy()
         self.queries += int(queries.sum())
-        keys, positioned = keys.numpy(), functions.choosing(self.kind, queries.numpy())
-        origin = functions.expected(self.kind, positioned, keys)
+        keys, positioned = keys.numpy(), functions.positioned(self.kind, queries.numpy())
+        origin = functions.origins(self.kind, positioned, keys)
         self.offsets += functions.offset_counts(best, origin, positioned, reach=self.reach)
         visible = functions.visible_counts(self.kind, origin, positioned, keys, reach=self.reach)
         self.visible += visible

@@ -41,7 +41,7 @@ class Position(NamedTuple):
     share_raw: float
 
 
-def choosing(kind: str, queries: np.ndarray) -> np.ndarray:
+def positioned(kind: str, queries: np.ndarray) -> np.ndarray:
     """The queries (B, T) that have a position: in cross-attention those that predict a token."""
     counted = queries.copy()
     if kind == "cross":  # the last query predicts EOS, which corresponds to the source's EOS
@@ -50,24 +50,24 @@ def choosing(kind: str, queries: np.ndarray) -> np.ndarray:
     return counted
 
 
-def expected(kind: str, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+def origins(kind: str, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The key (B, T) at relative position 0: the query itself, or its place on the diagonal.
 
-    Of the queries that count, from `choosing` (B, T), and the real keys (B, S). Three target tokens
-    on a source of six, with EOS:
+    Of the queries that count, from `positioned` (B, T), and the real keys (B, S). Three target
+    tokens on a source of six, with EOS:
 
     >>> queries, keys = np.array([[True] * 3 + [False]]), np.array([[True] * 6 + [False]])
-    >>> expected("cross", queries, keys)[:, :3].tolist()
+    >>> origins("cross", queries, keys)[:, :3].tolist()
     [[1, 3, 5]]
     """
     places = np.broadcast_to(np.arange(queries.shape[1]), queries.shape)
     if kind != "cross":
         return places
-    sources, targets = (real.sum(1, keepdims=True).astype(np.float32) for real in (keys, queries))
+    sources, targets = (real.sum(1, keepdims=True) for real in (keys, queries))
     first_query, first_key = (real.argmax(1)[:, None] for real in (queries, keys))
-    # The middle of the t-th of T equal parts of the source.
-    middle = (places - first_query + 0.5).astype(np.float32) * (sources / targets.clip(min=1))
-    return first_key + np.floor(middle).astype(np.int64)
+    # The middle of the t-th of T equal parts of the source, (t + ½)·S/T.
+    middle = (2 * (places - first_query) + 1) * sources // (2 * targets.clip(min=1))
+    return first_key + middle
 
 
 def offset_counts(
@@ -78,14 +78,14 @@ def offset_counts(
 
     Args:
         best: argmaxes (B, H, T).
-        origin: the key at relative position 0, from `expected` (B, T).
+        origin: the key at relative position 0, from `origins` (B, T).
         queries: those that count (B, T).
         reach: largest distance; at least the length of the longest sentence.
 
     One head on one sentence, whose first query attends to itself, the others to the previous token:
 
-    >>> best, expected, counted = [[[0, 0, 1]]], [[0, 1, 2]], [[True] * 3]
-    >>> offset_counts(*map(np.array, (best, expected, counted)), reach=2).tolist()
+    >>> best, origin, counted = [[[0, 0, 1]]], [[0, 1, 2]], [[True] * 3]
+    >>> offset_counts(*map(np.array, (best, origin, counted)), reach=2).tolist()
     [[0, 2, 1, 0, 0]]
     """
     heads, width = best.shape[1], 2 * reach + 1

@@ -77,8 +77,8 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         real = batch.real(batch.target_out)
         target = real & real[:, tags + 1 :].any(1, keepdim=True)
         target[:, :tags] = False
-        choosing = target.clone()
-        choosing[:, : tags + 1] = False
+        after_start = target.clone()
+        after_start[:, : tags + 1] = False
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights, norms = {}, {}
@@ -89,13 +89,13 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
             none = torch.zeros(b, 0, *size, device=model.device)  # where no head is left
             weights[kind] = torch.cat([none, *layers], dim=1).cpu()
             norms[kind] = torch.cat([none[..., 0], *added], dim=1).cpu()
-        source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
+        source, target, after_start = source.cpu(), target.cpu(), after_start.cpu()
         yield Maps(
             sentences=sentences,
             source=batch.source.cpu(),
             weights=weights,
             norms=norms,
-            queries={"encoder": source, "decoder": choosing, "cross": target},
+            queries={"encoder": source, "decoder": after_start, "cross": target},
             keys={"encoder": source, "decoder": target, "cross": source},
         )
 

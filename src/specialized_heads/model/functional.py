@@ -27,7 +27,7 @@ LANES = 16
 
 
 def prepare_cpu() -> None:
-    """Tune glibc and oneDNN for many small operations; call this before the first tensor operation.
+    """Tune glibc and oneDNN for many small operations; call this before the first matrix product.
 
     glibc keeps freed memory instead of returning it to the system after every tensor, which avoids
     page faults. oneDNN compiles a kernel for each new shape of a matrix product (half a
@@ -73,7 +73,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 def keep_mask(x: Tensor, rate: float) -> Tensor | None:
     """Factors of dropout in the shape and type of x: 0 with probability `rate`, else 1 / (1 -
-    rate); None: all are 1."""
+    rate), rounded to that type; None: all are 1."""
     threshold = round(rate * 2**16)
     if threshold == 0:
         return None
@@ -183,9 +183,14 @@ class _CrossEntropy(torch.autograd.Function):
                 z += bias.to(z.dtype)
             gold = z.gather(1, label).float()
             p = probabilities[: len(label)].copy_(z)
-            torch.softmax(p, -1, out=p)
+            if p.is_cuda:  # without a copy of the logits, and without waiting for the GPU
+                torch.log_softmax(p, -1, out=p)
+                lse = gold - p.gather(1, label)
+                p.exp_()
+            else:
+                torch.softmax(p, -1, out=p)
+                lse = _log_sum_exp(z, p.gather(1, label), gold)
             chosen = p.gather(1, label)
-            lse = _log_sum_exp(z, chosen, gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
             if needed:
                 # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term
@@ -216,6 +221,6 @@ class _CrossEntropy(torch.autograd.Function):
 
 def _log_sum_exp(z: Tensor, chosen: Tensor, gold: Tensor) -> Tensor:
     """log Σ exp z (rows, 1), given the softmax of z and z itself at the labels."""
-    if z.is_cuda or float(chosen.min()) <= torch.finfo(torch.float32).tiny:
+    if float(chosen.min()) <= torch.finfo(torch.float32).tiny:
         return torch.logsumexp(z.float(), -1, keepdim=True)
     return gold - chosen.log()  # the softmax kernel has already computed the sum

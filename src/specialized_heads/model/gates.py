@@ -87,7 +87,7 @@ class Mask(nn.Module):
 
 def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
     """Hard Concrete gates from uniform noise u of the same shape, differentiable in log α."""
-    return soft((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
+    return _stretched((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
 
 
 def probability_open(log_alpha: Tensor) -> Tensor:
@@ -106,6 +106,10 @@ def hard(log_alpha: Tensor) -> Tensor:
 
 
 def soft(log_alpha: Tensor) -> Tensor:
-    """Gate without noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1), the test-time gate of
-    Louizos et al. (2018)."""
-    return torch.clamp(torch.sigmoid(log_alpha) * (HIGH - LOW) + LOW, 0.0, 1.0)
+    """Gate without noise, in [0, 1]: the test-time gate of Louizos et al. (2018)."""
+    return _stretched(log_alpha)
+
+
+def _stretched(logit: Tensor) -> Tensor:
+    """clip(1.2 σ(logit) - 0.1, 0, 1)."""
+    return torch.clamp(torch.sigmoid(logit) * (HIGH - LOW) + LOW, 0.0, 1.0)

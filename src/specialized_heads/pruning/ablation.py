@@ -120,8 +120,8 @@ def ablate(
     under = resumed(outputs, sets, state=files.state, fingerprint=fingerprint)
     scored = scores(under)
     rows = [row | scored[removal] for row, removal in wanted]
-    with run_state.finishing(files.state):
-        write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(named | columns)))
+    run_state.check(files.state)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(named | columns)))
     metric, said = next(iter(columns)), "%d removals, %s of the whole model %.2f"
     stage.log.info(said, len(rows), metric, scored[NOTHING][metric])
 
@@ -136,9 +136,8 @@ def resumed(
     """The outputs under each removal, and with all heads; `outputs` computes those of one pass, as
     plain numbers in lists.
 
-    Finished passes are kept in the folder `state`, which the caller removes after the results are
-    written; those with another `fingerprint`, of everything that affects the outputs, are
-    discarded.
+    Finished passes are kept in the folder `state`; those with another `fingerprint`, of everything
+    that affects the outputs, are discarded.
     """
     wanted = dict.fromkeys([NOTHING, *removals])
     run_state.claim(state)

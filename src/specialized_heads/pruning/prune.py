@@ -32,8 +32,8 @@ from specialized_heads.model.checkpoint import architecture_of, load, save, set_
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.objective import HeadCountController, Lambda, evaluate
-from specialized_heads.training.state import distributed, finishing, read_checkpoint
+from specialized_heads.training.objective import ConstantLambda, HeadCountController, evaluate
+from specialized_heads.training.state import check, distributed, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
@@ -139,18 +139,16 @@ def remark(
     scope: str,
     lam: float | None,
     target_heads: int | None,
-    init: float,
     updates: str,
 ) -> str | None:
     """What went wrong with the gates, and what to do about it; None if nothing did.
 
-    `rows` are those of `gate_rows`, `init` is log α at the start, `updates` the configuration key
-    of their number.
+    `rows` are those of `gate_rows`, `updates` is the configuration key of their number.
     """
     if not rows or target_heads in (0, len(rows)):
         return None
     said, rate, number = [], "pruning.gate_learning_rate", len(rows)
-    if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
+    if (farthest := max(abs(row["log_alpha"] - LOG_ALPHA) for row in rows)) < MIN_MOVE:
         return (
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise "
             f"{rate} or {updates}"
@@ -214,7 +212,7 @@ def describe(
         "by_order": chosen_by_order(rows, target_heads=settings.target_heads),
         "loss_hard": loss_hard,
         "loss_soft": evaluate(deciding, dev),
-        "collapse": remark(rows, init=LOG_ALPHA, updates=updates_key, **target),
+        "collapse": remark(rows, updates=updates_key, **target),
         "rows": rows,
     }
     said = "%d of %d heads left; log α above 0: %d"
@@ -237,7 +235,7 @@ def train_gates(
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
     if heads is None:
-        penalty, decision = Lambda(settings.lam), settings.training.updates
+        penalty, decision = ConstantLambda(settings.lam), settings.training.updates
     elif heads <= whole:
         penalty = HeadCountController(heads, settings.training.updates)
         decision = penalty.decision
@@ -267,9 +265,9 @@ def train_gates(
         training = files.settings | {"matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = {name: found[name] for name in CERTAINTY}
-        with finishing(files.state):
-            stage.write_json(files.gates, found)
-            save(model, files.output, training=training)
+        check(files.state)
+        stage.write_json(files.gates, found)
+        save(model, files.output, training=training)
 
 
 FILES = ("train", "dev", "output", "records", "state", "gates")

@@ -86,8 +86,7 @@ def train(
     Args:
         model: on its device, with its gates attached. Its initial weights are part of the
         fingerprint.
-        state: directory of the resumable state; call `state.finish` to remove it once the results
-        are written.
+        state: directory of the resumable state.
         records: JSONL log: training and development loss, learning rate, P(open) of the gates.
         penalty: in its initial state; None: λ is 0.
 
@@ -126,6 +125,9 @@ def train(
                 run.save()
                 saved = time.monotonic()
                 interval = max(SAVE_SECONDS, (saved - before) / SAVE_SHARE)
+        if context.is_main:
+            os.fsync(stream.fileno())
+            run.save()
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
@@ -146,7 +148,7 @@ class _Update(NamedTuple):
 
     epoch: int
     position: int
-    tokens: int
+    units: int
     batches: list[tuple[int, Batch]]
 
 
@@ -233,10 +235,10 @@ class _Run:
         sizes = plan.model_dump(include={"batch_tokens", "micro_batch_tokens"})
         epoch, position = self.epoch, self.position
         while left:
-            store, draw = self.data.train, {"seed": plan.seed, "epoch": epoch}
+            store, seeds = self.data.train, {"seed": plan.seed, "epoch": epoch}
             if plan.join > 1:
-                store = joined(store, most=plan.join, **draw)
-            updates = epoch_updates(store, multiple=self.context.size, **draw, **sizes)
+                store = joined(store, most=plan.join, **seeds)
+            updates = epoch_updates(store, multiple=self.context.size, **seeds, **sizes)
             for number, sentences in list(enumerate(updates))[position:][:left]:
                 yield store, epoch, number, sentences
                 left -= 1
@@ -259,7 +261,7 @@ class _Run:
         if self.gates:
             draw(self.gates, self.gate_noise)
         self.gradient.zero_()
-        losses = self.pool.map(lambda pair: self.gradients(*pair, update.tokens), update.batches)
+        losses = self.pool.map(lambda pair: self.gradients(*pair, update.units), update.batches)
         for loss, gradients in losses:  # in a fixed order, whichever finishes first
             self.update_loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
@@ -279,17 +281,17 @@ class _Run:
         if self.context.is_main and self.update in self.plan.checkpoints:
             run_state.write_checkpoint(self.folder, self.update, weights_of(self.model))
         self.working.refresh(self.model)
-        self.tokens += update.tokens
-        self.loss_tokens += update.tokens
+        self.tokens += update.units
+        self.loss_tokens += update.units
 
-    def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def gradients(self, index: int, batch: Batch, units: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean
-        over `tokens`."""
+        over `units`."""
         with dropout_seed(_seed(self.plan.seed, self.update, index), self.device):
             smoothing = self.plan.label_smoothing
             loss = self.objective.loss(self.working, batch, label_smoothing=smoothing)
         inputs = [parameter.narrow for parameter in self.trained]
-        return loss.detach(), torch.autograd.grad(loss / tokens, inputs, materialize_grads=True)
+        return loss.detach(), torch.autograd.grad(loss / units, inputs, materialize_grads=True)
 
     def at_interval(self, *intervals: int) -> bool:
         """Whether an evaluation or the end is due, or one of these intervals."""
@@ -327,7 +329,10 @@ class _Run:
         state = {
             "fingerprint": self.fingerprint,
             "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            # no update is left that would need them at the end
+            "optimizers": [
+                each.state_dict() for each in self.optimizers if self.update < self.plan.updates
+            ],
             "gate_noise": self.gate_noise.get_state(),
             "update": self.update,
             "counters": [self.epoch, self.position, self.tokens, self.loss_tokens],
@@ -351,12 +356,12 @@ class _Run:
             )
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run
-                run_state.finish(self.folder)
+                run_state.remove(self.folder)
                 run_state.claim(self.folder)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=False):
             optimizer.load_state_dict(saved)
         self.gate_noise.set_state(state["gate_noise"])
         self.update = state["update"]

@@ -163,7 +163,7 @@ def evaluate(model: Network, store: TokenStore) -> float:
 
 
 @dataclass
-class Lambda:
+class ConstantLambda:
     """A constant λ."""
 
     lam: float
@@ -211,7 +211,7 @@ class HeadCountController:
 
 
 # Their attributes are plain numbers, which are saved with the state of a run.
-Penalty = Lambda | HeadCountController
+Penalty = ConstantLambda | HeadCountController
 
 
 def fix_largest(gates: list[HardConcrete], count: int) -> None:

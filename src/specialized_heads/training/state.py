@@ -10,6 +10,9 @@ process. A process started while another is still training (because its Snakemak
 node was given up, or a second Snakemake runs) takes over: it resumes from the last state, and the
 other process stops when it next checks the folder. This needs no file locks, which some network
 file systems lack.
+
+The workflow removes the folder at the end of a run. Until then it holds the last update too:
+Snakemake deletes results that were written while it was gone, and they are made again from it.
 """
 
 import os
@@ -38,7 +41,10 @@ def claim(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raise a `UserError` if another process has taken over the folder, and may have finished."""
+    """Raise a `UserError` if another process has taken over the folder, and may have finished.
+
+    A process calls it before it writes to the folder, and before it writes its results.
+    """
     path = folder / "owner"
     if not path.exists() or path.read_text(encoding="utf-8") != this_process():
         raise UserError(
@@ -46,16 +52,8 @@ def check(folder: Path) -> None:
         )
 
 
-def finish(folder: Path) -> None:
+def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def finishing(folder: Path) -> Iterator[None]:
-    """Write results in this context: the folder must be this process's and is then removed."""
-    check(folder)
-    yield
-    finish(folder)
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:

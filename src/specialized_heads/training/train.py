@@ -22,7 +22,7 @@ from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import architecture_of, read_tensors, save
 from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.state import distributed, finishing, read_checkpoint
+from specialized_heads.training.state import check, distributed, read_checkpoint
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:
@@ -69,15 +69,15 @@ def train_and_save(
         if context.is_main:
             described = files.settings | {"matmul_precision": used} | described
             described |= {"data_hash": data.hash}
-            with finishing(files.state):
-                save(model, files.output, training=described)
-                if getattr(files, "checkpoints", None):
-                    tensors = {
-                        f"update{n}/{name}": weight
-                        for n in moments
-                        for name, weight in read_checkpoint(files.state, n).items()
-                    }
-                    weight_files.write_tensors(files.checkpoints, tensors)
+            check(files.state)
+            save(model, files.output, training=described)
+            if getattr(files, "checkpoints", None):
+                tensors = {
+                    f"update{n}/{name}": weight
+                    for n in moments
+                    for name, weight in read_checkpoint(files.state, n).items()
+                }
+                weight_files.write_tensors(files.checkpoints, tensors)
 
 
 class CheckpointSettings(stage.Section):
