@@ -50,6 +50,8 @@ def keep(experiment: Experiment, name: str, output: Path, *, seed: int, hours: f
             raise stage.UserError(
                 f"{path}: no such file; finish the experiment, or make this file with snakemake"
             )
+    if output.is_dir() and any(output.iterdir()):
+        raise stage.UserError(f"{output}: holds a baseline already; give another --output")
     output.mkdir(parents=True, exist_ok=True)
     model, description = load(trained / WEIGHTS), stage.read_json(trained / "model.json")
     narrow = {name: tensor.bfloat16() for name, tensor in weights_of(model).items()}

@@ -317,6 +317,7 @@ def atomic(path: Path) -> Iterator[Path]:
             _remove_leftovers(path)
             name = f".{path.name}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
             (temporary := path.with_name(name)).touch(exist_ok=False)
+            mode = temporary.stat().st_mode  # by the umask; safetensors has its own
         except (PermissionError, FileNotFoundError, NotADirectoryError, FileExistsError):
             said = "cannot be written; make its folder writable and run again"
             raise UserError(f"{path}: {said}") from None
@@ -324,6 +325,7 @@ def atomic(path: Path) -> Iterator[Path]:
             yield temporary
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
+            temporary.chmod(mode)
             if any(each in _owned and not _is_owned(each) for each in (path, *path.parents)):
                 raise UserError(f"{path}: a newer process makes this file; this one stops")
             os.replace(temporary, path)

@@ -119,6 +119,13 @@ def test_tries_count_only_while_nothing_comes(server, get) -> None:
     assert len(server.asked) == 11
 
 
+def test_what_another_file_on_the_server_sends_is_progress(server, get, monkeypatch) -> None:
+    server.cut = [len(DATA) - 1, *[20_000] * 6]
+    later = {"ETag": '"two"'}
+    monkeypatch.setattr(download.time, "sleep", lambda _: setattr(server, "headers", later))
+    assert get().read_bytes() == DATA
+
+
 def test_giving_up_keeps_what_has_arrived_for_the_next_run(server, get, tmp_path: Path) -> None:
     server.cut = [100_000, 0, 0, 0]
     said = "gave up after 3 attempts .*100000 bytes have arrived and are kept"

@@ -166,3 +166,24 @@ def test_undone_text_is_the_text_in_lower_case(language: str, text: str) -> None
 def test_undoing_spaces_undoes_nothing_else() -> None:
     texts = ["", "  ", "▁ a  b", "write &amp; there"]
     assert undo(texts, language="en", mode="paper") == ["", "", "▁ a b", "write &amp; there"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ANH ĐÃ… CHẾT", "“TÔI ĐÃ” nói", "«ANH ĐÃ»", "các chữ Ă, Â… và Ê", "(Â’)", "AMANHÃ¹", "IRMÃ…"],
+)
+def test_letters_that_look_like_bytes_stay(text: str) -> None:
+    assert normal(text) == text
+
+
+def test_letters_that_look_like_bytes_stay_before_what_is_invisible() -> None:
+    assert normal("NÓ ĐÃ\u00a0ĐI, Î, Â\u00a0etc.") == "NÓ ĐÃ ĐI, Î, Â etc."
+    assert normal("MAÇÃ\u00adZINHA") == "MAÇÃZINHA"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Österreich", "l’été", "Il va à Paris", "Mío", "país", "20°C", "«Bonjour»", "ÉTAT", "Müller"],
+)
+def test_utf_8_that_was_read_as_windows_1252_is_restored(text: str) -> None:
+    assert normal(text.encode().decode("cp1252")) == text

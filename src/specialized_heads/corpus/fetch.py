@@ -72,24 +72,31 @@ class Download:
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
+    def version(self) -> str:
+        """What tells the file on the server from an earlier or later one, if anything does."""
+        return read_notes(self.notes).get("validator", "")
+
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
         self.notes.unlink(missing_ok=True)
 
     def complete(self) -> None:
         """Make attempts until all bytes have arrived, or `ATTEMPTS` in a row have brought none."""
-        most, attempts = self.size(), 0
+        most, attempts, version = self.size(), 0, self.version()
         while True:
             try:
                 return self.attempt()
             except Interrupted as error:
                 reason = f"{self.url}: {error}"
+            before, version = version, self.version()
+            if before and version != before:  # of another file, all is still to come
+                most = self.size()
             attempts = 0 if self.size() > most else attempts + 1
             most = max(most, self.size())
             if attempts >= ATTEMPTS:
                 raise stage.UserError(
-                    f"{reason}; gave up after {attempts} attempts without progress ({most} bytes "
-                    f"have arrived and are kept). Check the network and run again; or "
+                    f"{reason}; gave up after {attempts} attempts without progress ({self.size()} "
+                    f"bytes have arrived and are kept). Check the network and run again; or "
                     f"{self.remedies}"
                 )
             pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])

@@ -48,12 +48,17 @@ BYTES = {character: number for number, character in WINDOWS.items()} | {
     chr(n): n for n in range(0xA0, 0x100)
 }
 CONTINUED = re.escape("".join(c for c, number in BYTES.items() if number < 0xC0))
-# Punctuation, €, ™, byte-order mark and U+FFFD, emoji; Latin letters and signs, unless they may be
-# the end of a word in capitals or a quoted letter, with a quote, dash or ellipsis after it
-# (`IRMÃ…`).
+QUOTES = "‚„…‹‘’“”•–—›"  # also dashes, ellipsis and bullet
+# Punctuation, €, ™, byte-order mark and U+FFFD, emoji; Latin letters and signs. But Â and Ã may be
+# letters themselves: of a word in capitals (`IRMÃ…`, `ĐÃ…`), in quotes, or alone (`Â…`), with no
+# letter beside it. Even after a capital, signs that no word has behind a letter can only be bytes,
+# and so can a soft hyphen or a superscript before a small letter (`MÃ¹`, but `Mùa`).
 MOJIBAKE = re.compile(
-    f"â€[{CONTINUED}]|â‚¬|â„¢|ï»¿|ï¿½|ðŸ[{CONTINUED}]{{2}}|(?<![A-ZÀ-Þ\"'“‘„«])[ÂÃ][{CONTINUED}]"
-    "|Ã[€ƒ†‡ˆ‰ŠŒŽœžŸ\u0081\u008d\u008f\u0090¡-ª¬\u00ad-º¼-¿]"
+    f"â€[{CONTINUED}]|â‚¬|â„¢|ï»¿|ï¿½|ðŸ[{CONTINUED}]{{2}}"
+    "|(?<![A-ZÀ-ÞĀ-ɏḀ-ỿ\"'“‘„«])"
+    f"(?:(?<=\\w)[ÂÃ][{QUOTES}]|[ÂÃ][{QUOTES}](?=\\w)|(?<=\\S)Â\u00a0"
+    f"|(?!Â\u00a0)[ÂÃ](?![{QUOTES}])[{CONTINUED}])"
+    "|Ã(?:[€ƒ†‡ˆ‰ŠŒŽœžŸ\u0081\u008d\u008f\u0090¡-©¬®-±´-¸¼-¿]|[ª\u00ad²³¹º](?=[a-zß-ÿ]))"
 )
 # HTML allows entities without a semicolon, but these may be names or parts of an address ("R&D",
 # "?a=1&copy=2").

@@ -214,7 +214,8 @@ def _words(line: str) -> list[Word]:
 def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
     """Run a stage, on one thread, as Snakemake does; its last line of error becomes a `UserError`.
 
-    On a terminal the stage itself shows its progress and its error.
+    On a terminal the stage itself shows its progress, warnings and error; elsewhere its warnings
+    are repeated.
     """
     print(f"{module} ...", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"specialized_heads.{module}"]
@@ -229,3 +230,5 @@ def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise stage.UserError(f"{module}: {last.removeprefix('error: ')}")
+    for warning in [] if shown else stage.WARNING.findall(done.stderr):
+        print(f"{module}: warning: {warning}", file=sys.stderr, flush=True)

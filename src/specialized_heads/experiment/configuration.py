@@ -22,7 +22,7 @@ NAMES = "use at most 100 letters, digits, '_', '.' and '-', and a letter or digi
 # Folders of an experiment, beside those of its corpora.
 FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
 # Suffixes of the files beside these folders, and under results/.
-FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".yaml", ".zip")
+FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".txt", ".yaml", ".zip")
 # The code of a language becomes part of addresses and paths.
 Language = Annotated[
     str, Field(pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"), AfterValidator(known)
@@ -235,11 +235,8 @@ class Experiment(Section):
                 continue
             values.fine_tuning()
             values.retraining()
-            encoder = values.model.layers
-            layers = encoder + 2 * (values.model.decoder_layers or encoder)
             if trained:
-                _enough("heads", values.pruning, most=encoder * values.model.heads, whose=name)
-                _enough("heads_all", values.pruning, most=layers * values.model.heads, whose=name)
+                enough_heads(values, whose=name)
             _within("ablation.moments", values.ablation.moments, values.training, whose)
             targets = [target for scope in SCOPES for target in values.pruning.targets(scope)]
             if values.comparison.criteria and not any(target.prunes for target in targets):
@@ -285,6 +282,14 @@ def _within(key: str, moments: list[int], training: sections.Training, whose: st
     if late := [moment for moment in moments if moment > training.updates]:
         last = f"the last of the {training.updates} updates of {whose}"
         raise ValueError(f"{key}: {late[0]} is after {last}")
+
+
+def enough_heads(values: Experiment, *, whose: str) -> None:
+    """Raise a `ValueError` if pruning asks for more heads than the model of a corpus has."""
+    encoder, heads = values.model.layers, values.model.heads
+    layers = encoder + 2 * (values.model.decoder_layers or encoder)
+    _enough("heads", values.pruning, most=encoder * heads, whose=whose)
+    _enough("heads_all", values.pruning, most=layers * heads, whose=whose)
 
 
 def _enough(key: str, pruning: sections.Pruning, *, most: int, whose: str) -> None:

@@ -25,6 +25,7 @@ from specialized_heads.experiment.configuration import (
     Classification,
     Experiment,
     Facts,
+    enough_heads,
 )
 from specialized_heads.experiment.sources import Dataset, Glue, glue_files
 from specialized_heads.stage import Section, UserError, file_hash, first_line, read_json
@@ -352,6 +353,11 @@ def _check_trained(experiment: Experiment, corpus: str, *, root: str | Path) -> 
                     f"{name}{key} differs from that of the baseline in {folder}; set it to the "
                     f"value in {folder / FACTS}, or {REMEDY}"
                 )
+    if values.prune:
+        try:
+            enough_heads(merged, whose=corpus)
+        except ValueError as error:
+            raise UserError(str(error)) from None
 
 
 def _difference(configured: Any, stored: Any) -> str | None:

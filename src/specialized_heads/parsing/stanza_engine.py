@@ -11,6 +11,7 @@ disk. The manifest has the hash of each file.
 """
 
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import Field
@@ -64,7 +65,10 @@ def load_pipeline(
     failed = "They could not be fetched. " if download else ""
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
-    download_it = f"import stanza; stanza.download('{without_region(language)}', {options})"
+    code = without_region(language)
+    with suppress(Exception):  # there may be no list, or a damaged one
+        code = _code(language, known=load_resources_json(folder))
+    download_it = f"import stanza; stanza.download('{code}', {options})"
     raise stage.UserError(
         f"no {what}: {reason}. {failed}Fetch them where there is a network (python -c "
         f'"{download_it}"), and check parser.directory, package and download; or parse English '

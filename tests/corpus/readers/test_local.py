@@ -87,6 +87,9 @@ def test_quotes_brackets_and_tags_of_a_text_itself_are_kept(tmp_path: Path) -> N
     # own.
     path.write_text("".join(f"{text}\tx\n" for text in [*texts, '"He said ""hi""."']))
     assert len(read(path=path)) == 9
+    # One quotation after another, in a text without other quotes.
+    path.write_text("A cat.\tx\n" * 200 + '"Yes.""No."\tx\n')
+    assert len(read(path=path)) == 201
 
 
 def test_two_texts(tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ class _Formats:
         texts = self.counts.total()
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
+            doubled &= 100 * self.doubled >= min(texts, 1000)  # one may be a quotation
             if doubled or 2 * self.counts[form] > texts:
                 shown = repr(self.first[form][:40])
                 said = f"{form} in {self.counts[form]} of {texts} texts, such as {shown}"
