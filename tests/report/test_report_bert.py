@@ -48,7 +48,7 @@ def single(
     return pd.DataFrame(rows).assign(**SAME | own | more)
 
 
-def steps(*, safe: float = 0.5, floor: float = 50.0) -> pd.DataFrame:
+def steps(*, safe: float = 0.4, floor: float = 50.0) -> pd.DataFrame:
     """Accuracy of 80 up to this share of removed heads, then in a line to chance."""
     rows = []
     for share in (tenth / 10 for tenth in range(11)):
@@ -117,7 +117,7 @@ def evidence(task) -> Evidence:
         ("no_loss_bert", 0.0, {"systematic": steps(safe=0.1)}),
         ("bert_single", 0.0, {"single": single(p_value=0.001)}),
         ("bert_two_sets", 1.0, {"second": single(-0.1)}),
-        ("bert_few", -0.8, {"systematic": steps(floor=75.0)}),
+        ("sharp_drop_bert", -1 / 3, {"systematic": steps(floor=75.0)}),
         ("bert_speed_1", 0.05, {"speed": SPEED.assign(gain=0.2, gain_low=0.18, gain_high=0.22)}),
         ("bert_speed_64", 0.2, {"speed": NOISY}),
     ],

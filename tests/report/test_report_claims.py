@@ -202,7 +202,7 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     given = tables({"a": evidence.heads})
     before = verdicts(given)
     assert (before["encoder_opensubtitles"], before["functions_kept"], before["single"]) == (
-        "not testable",  # 12% of the heads are left, not 8%
+        "inconclusive",  # a model with 12% of the heads stands for 8%
         "inconclusive",  # one baseline has no interval
         "inconclusive",  # with so few heads, twice the paper's share is possible
     )
@@ -219,9 +219,9 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     for ends, verdict in (((-0.3, -0.6, 0.0), "partly"), ((-3.0, -3.5, -2.5), IN_TOO_FEW)):
         given.models.loc[few, ends_of] = ends
         after = verdicts(given)
-        assert after["encoder_wmt"] == verdict
         # Claims that follow from other rows keep their verdicts.
-        assert {name for name in after if after[name] != before[name]} == {"encoder_wmt"}
+        changed = {name: after[name] for name in after if after[name] != before[name]}
+        assert changed == dict.fromkeys(("encoder_wmt", "encoder_opensubtitles"), verdict)
     assert (
         verdicts(given._replace(ablation=given.ablation.assign(p_value=0.001)))["single"]
         == IN_TOO_FEW

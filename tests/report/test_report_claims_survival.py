@@ -137,6 +137,8 @@ def test_heads_of_smaller_models_among_those_of_larger_ones(three: Evidence) -> 
         )
     one = three.scores[three.scores["model"] != "encoder_lambda0.02"]
     assert "no baseline has two pruned models" in reason(MEASURES["nested"], three, scores=one)
+    none_left = three.heads[three.heads["model"] != "encoder_lambda0.02"]
+    assert "no encoder head left" in reason(MEASURES["nested"], three, heads=none_left)
 
 
 def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evidence) -> None:
@@ -150,7 +152,7 @@ def test_functions_kept_are_interpolated_and_compared_with_chance(evidence: Evid
         and "random heads, as many per layer, keep" in half_way.note
     )
     assert "smallest model has 12.5%" in reason(
-        partial(of_survival.functions_kept, left=0.1), evidence
+        partial(of_survival.functions_kept, left=0.05), evidence
     )
     bare = [[] for _ in range(len(evidence.heads))]
     assert "no function" in reason(

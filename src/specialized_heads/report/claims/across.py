@@ -37,18 +37,20 @@ from specialized_heads.stage import UserError, one_line, write_file
 RULE = (
     "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. "
     f"For a corpus, an experiment with {LEAST_BASELINES} baselines or more counts before others, "
-    "then one with equal schedules, then the one with most baselines, then with most updates, then "
-    "the one that can test most claims. The claim's verdict is that of the corpus with the best "
+    "then one with equal schedules, for pruning of all types one with an encoder as deep as the "
+    "decoder, then the one with most baselines, then with most updates, then the one that can test "
+    "most claims. The claim's verdict is that of the corpus with the best "
     "evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
     "experiment, the least favourable verdict counts; otherwise the verdict plays no part. The "
     "notes list every other measurement. Where a claim is about the best head, this is chosen on "
     "the sentences on which it is scored, as in the papers. n: baselines; the [terms]({terms}) are "
     "explained elsewhere. In brackets: 95% intervals, unless a note says otherwise. With three "
-    "baselines or more they cover Student's over baselines and the one within baselines, with "
-    "fewer the latter; nothing is corrected for the number of claims. Whether something exists in "
-    "most baselines is judged on the different baselines of all experiments: three are too few (3 "
-    "of 3: 44% to 100%). The accepted range is our reading of the paper, and where it states no "
-    "size, the weakest one: beyond chance. The column `tolerance` of the CSV says how it follows."
+    "baselines or more they cover Student's over baselines and the one within baselines, where "
+    "there is one, with fewer the latter; nothing is corrected for the number of claims. Whether "
+    "something exists in most baselines is judged on the different baselines of all experiments: "
+    "three are too few (3 of 3: 44% to 100%). The accepted range is our reading of the paper, and "
+    "where it states no size, the weakest one: beyond chance. The column `tolerance` of the CSV "
+    "says how it follows."
 )
 # Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
@@ -89,11 +91,20 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             _updates(own[corpus], CLAIMS[name])
             for name, corpus in zip(rows["claim"], rows["corpus"])
         ]
+        alike = [
+            CLAIMS[name].scopes != ["all"] or _equally_deep(own[corpus].models)
+            for name, corpus in zip(rows["claim"], rows["corpus"])
+        ]
         losses = [tuple(_losses(own[corpus].models)) for corpus in rows["corpus"]]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
-        frames.append(rows.assign(updates=updates, losses=losses, **more))
+        frames.append(rows.assign(updates=updates, alike=alike, losses=losses, **more))
     rows = pd.concat(frames, ignore_index=True)
     return pd.concat([rows, _pooled(rows)], ignore_index=True).drop(columns="losses")
+
+
+def _equally_deep(models: pd.DataFrame) -> bool:
+    """Whether the baselines have as many heads of each type, as in the paper."""
+    return models.loc[models["kind"] == "baseline", data.TOTALS].nunique(axis=1).eq(1).all()
 
 
 def _losses(models: pd.DataFrame) -> pd.Series:
@@ -148,6 +159,7 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
         "able": rows["verdict"] != Verdict.NOT_TESTABLE,
         "enough": rows["baselines"].fillna(0) >= LEAST_BASELINES,
         "equal": rows["verdict"] != Verdict.CONFOUNDED,
+        "alike": rows["alike"],
         "size": rows["baselines"].fillna(0),
     }
     testable = rows["claim"].where(order["able"]).groupby(rows["folder"]).transform("nunique")

@@ -134,7 +134,7 @@ def telling(shares: Mapping[int, np.ndarray], share: float) -> tuple[list[int], 
         smallest, largest = own[0], own[-2:][0]
         of, instead = f" of seed {seed}" * (len(shares) > 1), f"of its heads left, not {share:.1%}"
         try:
-            small_enough, large_enough = smallest <= share + ROUNDING, largest >= share - BESIDE
+            small_enough, large_enough = smallest <= share + BESIDE, largest >= share - BESIDE
             require(small_enough, f"the smallest model{of} has {smallest:.1%} {instead}")
             require(large_enough, f"the largest pruned model{of} has {largest:.1%} {instead}")
             require_near(own, share)
@@ -148,7 +148,7 @@ def telling(shares: Mapping[int, np.ndarray], share: float) -> tuple[list[int], 
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to
     interpolate, and neither is close to it."""
-    below = shares[shares <= share + ROUNDING].max()
+    below = shares[shares <= share + ROUNDING].max(initial=0.0)
     above = shares[shares >= share - ROUNDING].min()
     too_far = (
         f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too "

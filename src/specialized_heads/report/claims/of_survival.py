@@ -118,6 +118,8 @@ def in_larger(evidence: Evidence, *, scope: str = "encoder") -> Measured:
     models = evidence.pruned_models(scope)
     counts = pd.DataFrame.from_dict(nested(evidence, models), orient="index")
     require(len(counts), "no baseline has two pruned models")
+    counts = counts[counts["of"] > 0]
+    require(len(counts), "of two pruned models of a baseline, the smaller has no encoder head left")
     sums = counts.groupby(models["seed"]).sum()
     values, chance = sums["in_larger"] / sums["of"], sums["by_chance"].sum() / sums["of"].sum()
     own = models.reindex(columns=["seed", "own_seed"]).groupby("seed")["own_seed"]
