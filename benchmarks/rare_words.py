@@ -86,7 +86,7 @@ def rows(study: Path) -> list[list[str]]:
     for moment in [*sorted(moments), None]:
         folder = f"checkpoint/update{moment}" if moment else "baseline"
         models = [
-            load_on(each, "cpu") for each in study.glob(f"models/{folder}/seed*/*.safetensors")
+            load_on(each, "cpu") for each in study.glob(f"models/{folder}/seed*/model.safetensors")
         ]
         for name, sentences in chosen.items() if moment is None else [("all", chosen["all"])]:
             values = np.array([shares(each, store.select(sentences), ranks) for each in models])
