@@ -65,6 +65,8 @@ class Scene:
         done = subprocess.run(
             command, cwd=self.project.root, env=environment, capture_output=True, text=True
         )
+        for state in [*self.file("").rglob("*.state")] if done.returncode == 0 else []:
+            shutil.rmtree(state)  # as Snakemake does at the end of a run
         return done.returncode, done.stderr + self.file(log).read_text(
             encoding="utf-8", errors="replace"
         )
