@@ -1,5 +1,5 @@
-"""Does a head attend to rare words in longer sentences, where the rarest token is rarer, or in
-models with a larger vocabulary?
+"""Does a head attend to rare words in longer sentences, in sentences whose rarest token is rarer,
+or in models with a larger vocabulary?
 
     study=results/long_pruning/tatoeba_en_de
     snakemake --cores all $study/heads/baseline/seed{1,2,3,4,5}.parquet \
@@ -7,12 +7,12 @@ models with a larger vocabulary?
     snakemake --cores all --configfile config/studies/rare_words.yaml
     PYTHONPATH=src python -m benchmarks.rare_words $study results/rare_words/*_*
 
-The baselines of each study and their checkpoints, measured on parts of the analysis set with the
+The baselines of each study and their checkpoints are measured on parts of the analysis set with the
 pipeline's own functions. Parts are by the number of source tokens, then by how often the rarest
-token of a sentence occurs in the training set. The best encoder head of the first layer, and of all
-layers, by the share of its largest weights on the rarest token; then by the share on one of the two
-rarest: means over seeds, with the least and the most. By chance: one or two tokens of each
-sentence. Only sentences with a rare token count.
+token of a sentence occurs in the training set. The columns have the best encoder head of the first
+layer and of all layers by the share of its largest weights on the rarest token, then by the share
+on one of the two rarest, as means over seeds, with the lowest and the highest. By chance: one or
+two tokens of each sentence. Only sentences with a rare token count.
 """
 
 import argparse

@@ -51,8 +51,8 @@ CONTINUED = re.escape("".join(c for c, number in BYTES.items() if number < 0xC0)
 QUOTES = "‚„…‹‘’“”•–—›"  # also dashes, ellipsis and bullet
 # Punctuation, €, ™, byte-order mark and U+FFFD, emoji; Latin letters and signs. But Â and Ã may be
 # letters themselves: of a word in capitals (`IRMÃ…`, `ĐÃ…`), in quotes, or alone (`Â…`), with no
-# letter beside it. Even after a capital, signs that no word has behind a letter can only be bytes,
-# and so can a soft hyphen or a superscript before a small letter (`MÃ¹`, but `Mùa`).
+# letter beside it. Even after a capital, signs that never follow a letter in a word can only be
+# bytes, and so can a soft hyphen or a superscript before a small letter (`MÃ¹`, but `Mùa`).
 MOJIBAKE = re.compile(
     f"â€[{CONTINUED}]|â‚¬|â„¢|ï»¿|ï¿½|ðŸ[{CONTINUED}]{{2}}"
     "|(?<![A-ZÀ-ÞĀ-ɏḀ-ỿ\"'“‘„«])"

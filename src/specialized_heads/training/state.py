@@ -11,8 +11,9 @@ node was given up, or a second Snakemake runs) takes over: it resumes from the l
 other process stops when it next checks the folder. This needs no file locks, which some network
 file systems lack.
 
-The workflow removes the folder at the end of a run. Until then it holds the last update too:
-Snakemake deletes results that were written while it was gone, and they are made again from it.
+The workflow removes the folder at the end of a run. Until then it also holds the last update,
+because Snakemake deletes results that were written while it was not running; they are then made
+again from this update.
 """
 
 import os

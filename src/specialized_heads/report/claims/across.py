@@ -35,22 +35,22 @@ from specialized_heads.report.make import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
-    "Each claim is judged on every corpus of every experiment whose measurements (data/) are kept. "
-    f"For a corpus, an experiment with {LEAST_BASELINES} baselines or more counts before others, "
-    "then one with equal schedules, for pruning of all types one with an encoder as deep as the "
-    "decoder, then the one with most baselines, then with most updates, then the one that can test "
-    "most claims. The claim's verdict is that of the corpus with the best "
+    "Each claim is judged on every corpus of every experiment whose measurements (data/) are "
+    f"kept. For a corpus, an experiment with {LEAST_BASELINES} baselines or more counts before "
+    "others, then one with equal schedules, then, for pruning of all types, one with an encoder "
+    "as deep as the decoder, then the one with most baselines, then with most updates, then the "
+    "one that can test most claims. The claim's verdict is that of the corpus with the best "
     "evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
     "experiment, the least favourable verdict counts; otherwise the verdict plays no part. The "
     "notes list every other measurement. Where a claim is about the best head, this is chosen on "
-    "the sentences on which it is scored, as in the papers. n: baselines; the [terms]({terms}) are "
-    "explained elsewhere. In brackets: 95% intervals, unless a note says otherwise. With three "
-    "baselines or more they cover Student's over baselines and the one within baselines, where "
-    "there is one, with fewer the latter; nothing is corrected for the number of claims. Whether "
-    "something exists in most baselines is judged on the different baselines of all experiments: "
-    "three are too few (3 of 3: 44% to 100%). The accepted range is our reading of the paper, and "
-    "where it states no size, the weakest one: beyond chance. The column `tolerance` of the CSV "
-    "says how it follows."
+    "the sentences on which it is scored, as in the papers. n: baselines; the [terms]({terms}) "
+    "are explained elsewhere. In brackets: 95% intervals, unless a note says otherwise. With "
+    "three baselines or more, they cover both Student's interval over baselines and, where there "
+    "is one, the interval within baselines; with fewer, only the latter; nothing is corrected for "
+    "the number of claims. Whether something exists in most baselines is judged on the different "
+    "baselines of all experiments: three are too few (3 of 3: 44% to 100%). The accepted range is "
+    "our reading of the paper, and where it states no size, the weakest one: beyond chance. The "
+    "column `tolerance` of the CSV says how it follows."
 )
 # Order of the verdicts, from reproduced to not reproduced.
 SEVERITY = {verdict.value: place for place, verdict in enumerate(Verdict)}
@@ -103,7 +103,7 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
 
 
 def _equally_deep(models: pd.DataFrame) -> bool:
-    """Whether the baselines have as many heads of each type, as in the paper."""
+    """Whether the baselines have the same number of heads of each type, as in the paper."""
     return models.loc[models["kind"] == "baseline", data.TOTALS].nunique(axis=1).eq(1).all()
 
 

@@ -78,7 +78,7 @@ def loss(
     ]
     absent = {*evidence.pruned_models(scope)["seed"]} - {*evidence.compared(scope)["seed"]}
     notes += [f"seed {' and '.join(map(str, sorted(absent)))} has no model with λ 0"] * bool(absent)
-    notes += [f"the interval excludes the paper's {form(change)}"] * (
+    notes += [f"the interval against λ 0 excludes the paper's {form(change)}"] * (
         not found.low <= change <= found.high
     )
     return replace(found, note=note_of(*notes))
