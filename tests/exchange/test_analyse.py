@@ -169,3 +169,14 @@ def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(
     finally:
         os.dup2(before, 2)
     assert b"threads 1 True" in os.read(terminal, 1000)
+
+
+def test_warnings_of_stages_are_shown_off_a_terminal_too(tmp_path, monkeypatch, capsys) -> None:
+    package = tmp_path / "specialized_heads"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    lines = "12:00:00 reading\\n12:00:01 warning: no arc of 'nsubj'"
+    (package / "warns.py").write_text(f'import sys\nprint("{lines}", file=sys.stderr)\n')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    analysis._run("warns", {})
+    assert capsys.readouterr().err == "warns ...\nwarns: warning: no arc of 'nsubj'\n"

@@ -156,6 +156,7 @@ def test_the_experiment_that_trained_it_is_given_it(asking: dict[str, Any]) -> N
         (f"corpora {CORPUS} filters", {"max_words": 9}, "filters.max_words differs"),
         (f"corpora {CORPUS} source", {"kind": "local", "path": "text.tsv"}, "source differs"),
         (f"corpora {CORPUS} target_language", "de", "target_language differs"),
+        ("pruning heads", [100], "pruning.heads: 100 heads requested, but"),
         ("seeds", [1, 2], "no .*seed2 for seed 2"),
         ("heads checkpoints", [10, 20], r"no checkpoints; empty heads\.checkpoints"),
         ("ablation", {"systematic": True, "moments": [10]}, r"empty ablation\.moments"),
