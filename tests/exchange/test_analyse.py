@@ -145,16 +145,22 @@ def test_texts_that_do_not_fit_are_one_clear_error(
             analyse(exported, short, tmp_path / "out")
 
 
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch) -> Path:
+    """A folder for stages of the tests' own, in place of the project's."""
+    folder = tmp_path / "specialized_heads"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return folder
+
+
 def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(
-    tmp_path: Path, monkeypatch
+    package: Path, monkeypatch
 ) -> None:
     """The stage here is one that prints whether its standard error is a terminal, then fails."""
-    package = tmp_path / "specialized_heads"
-    package.mkdir()
-    (package / "__init__.py").touch()
     said = "print('threads', os.environ['OMP_NUM_THREADS'], sys.stderr.isatty(), file=sys.stderr)"
     (package / "told.py").write_text(f"import os, sys\n{said}\nsys.exit(2)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     with pytest.raises(UserError, match="told: threads 1 False"):
         analysis._run("told", {})
@@ -171,12 +177,8 @@ def test_stages_use_one_thread_and_show_their_progress_on_a_terminal(
     assert b"threads 1 True" in os.read(terminal, 1000)
 
 
-def test_warnings_of_stages_are_shown_off_a_terminal_too(tmp_path, monkeypatch, capsys) -> None:
-    package = tmp_path / "specialized_heads"
-    package.mkdir()
-    (package / "__init__.py").touch()
+def test_warnings_of_stages_are_shown_off_a_terminal_too(package: Path, capsys) -> None:
     lines = "12:00:00 reading\\n12:00:01 warning: no arc of 'nsubj'"
     (package / "warns.py").write_text(f'import sys\nprint("{lines}", file=sys.stderr)\n')
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     analysis._run("warns", {})
     assert capsys.readouterr().err == "warns ...\nwarns: warning: no arc of 'nsubj'\n"

@@ -186,11 +186,10 @@ class _CrossEntropy(torch.autograd.Function):
             if p.is_cuda:  # without a copy of the logits, and without waiting for the GPU
                 torch.log_softmax(p, -1, out=p)
                 lse = gold - p.gather(1, label)
-                p.exp_()
+                chosen = p.exp_().gather(1, label)
             else:
-                torch.softmax(p, -1, out=p)
-                lse = _log_sum_exp(z, p.gather(1, label), gold)
-            chosen = p.gather(1, label)
+                chosen = torch.softmax(p, -1, out=p).gather(1, label)
+                lse = _log_sum_exp(z, chosen, gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
             if needed:
                 # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term

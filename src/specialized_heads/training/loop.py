@@ -325,14 +325,15 @@ class _Run:
         self.records.append(record)
         return record
 
+    def needed(self) -> list[torch.optim.Optimizer]:
+        """The optimisers, as long as an update is left that needs their moments."""
+        return self.optimizers if self.update < self.plan.updates else []
+
     def save(self) -> None:
         state = {
             "fingerprint": self.fingerprint,
             "model": self.model.state_dict(),
-            # no update is left that would need them at the end
-            "optimizers": [
-                each.state_dict() for each in self.optimizers if self.update < self.plan.updates
-            ],
+            "optimizers": [optimizer.state_dict() for optimizer in self.needed()],
             "gate_noise": self.gate_noise.get_state(),
             "update": self.update,
             "counters": [self.epoch, self.position, self.tokens, self.loss_tokens],
@@ -361,10 +362,10 @@ class _Run:
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=False):
+        self.update = state["update"]
+        for optimizer, saved in zip(self.needed(), state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.gate_noise.set_state(state["gate_noise"])
-        self.update = state["update"]
         self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
         self.loss = state["loss"].to(self.device)
         if self.penalty is not None:
