@@ -183,6 +183,8 @@ def test_a_source_of_another_kind_has_nothing_of_the_first(extending) -> None:
             "extends: other.yaml\nexperiment: mine\n",
             r"other\.yaml: line 2: duplicate key experiment",
         ),
+        ("experiment: !!bool mine\n", r"mine\.yaml: not YAML \('mine'\); correct it"),
+        ("experiment: !!timestamp mine\n", r"mine\.yaml: not YAML \(.*\); correct it"),
     ],
 )
 def test_what_a_file_cannot_extend_is_told_with_its_line(extending, text: str, said: str) -> None:

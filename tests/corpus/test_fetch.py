@@ -289,6 +289,16 @@ def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
     assert left(tmp_path) == {"x.bin", "x.bin.json"}
 
 
+def test_another_users_part_is_no_failure_of_the_network(server, get, monkeypatch) -> None:
+    def refuse(*_: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied", ".partial.x.bin")
+
+    monkeypatch.setattr("specialized_heads.corpus.fetch.Download.receive", refuse)
+    with pytest.raises(PermissionError):
+        get()
+    assert len(server.asked) == 1
+
+
 def test_a_quota_is_named_and_what_arrived_is_kept(server, tmp_path: Path) -> None:
     output = tmp_path / "x.bin"
     fetching = command(output, {"url": server.url("x.bin")})

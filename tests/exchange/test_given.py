@@ -223,3 +223,16 @@ def test_what_an_imported_model_brings_with_it_is_not_configured(
     said = f"baseline: an imported model has its own {section}; remove {section}"
     with pytest.raises(UserError, match=said):
         check(values | {section: own[section]})
+
+
+def test_beside_models_that_are_trained_or_given_the_sections_are_theirs(
+    asking: dict[str, Any],
+) -> None:
+    Path("theirs").mkdir()
+    Path("theirs/config.json").touch()
+    theirs = asking["corpora"][CORPUS] | {"title": "Theirs", "baseline": {"model": "theirs"}}
+    asking["corpora"]["imported"] = theirs | {"override": {"vocabulary": {"preprocess": "none"}}}
+    check(asking)
+    asking["corpora"][CORPUS]["baseline"] = None
+    asking["vocabulary"]["preprocess"] = "paper"
+    check(asking)

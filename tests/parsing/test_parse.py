@@ -101,6 +101,7 @@ DECOMPOSED = [row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", 
         # Letters as the clean stage writes them.
         ("Voilà coop", sentence(*DECOMPOSED, text="Voila\u0300 co\u00adop"), [(0, 5), (6, 10)]),
         ("café", sentence(row("1", "cafÃ©", "0", "root"), text="cafÃ©"), [(0, 4)]),
+        ("It’s", sentence(row("1", "Itâ\x80\x99s", "0", "root"), text="Itâ\x80\x99s"), [(0, 4)]),
     ],
 )
 def test_words_are_placed_in_the_sentence(parses, text, tree, places) -> None:

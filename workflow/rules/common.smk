@@ -72,7 +72,6 @@ wildcard_constraints:
     criterion=names.CRITERION,
     control=any_of(names.CONTINUED),
     table=any_of(figures.TABLES),
-    stem=any_of(figures.BY_STEM),
     moment=r"\d+",
     seed=r"\d+",
     split="train|dev|test|analysis",
@@ -85,8 +84,7 @@ def model_in(folder):
 
 
 def planned(function, **more):
-    """Input function: the files that a function of `experiment.inputs` names for the wildcards of a
-    job."""
+    """Input function: the files that a function of `experiment` names for the wildcards of a job."""
     return lambda wildcards: unmoved(function(experiment, **wildcards, **more))
 
 
@@ -108,8 +106,8 @@ def as_json(function, **more):
 
 
 def settings(module, compute=None, **more):
-    """The settings of a stage: `compute`, a function of `experiment.stages`, returns those that are
-    no keys of the experiment."""
+    """The settings of a stage: `compute`, a function of `experiment`, returns those that are no keys
+    of the experiment."""
     return as_json(stages.settings(module, compute), **more)
 
 

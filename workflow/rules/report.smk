@@ -31,7 +31,7 @@ rule figure:
     benchmark:
         "results/{experiment}/benchmarks/{stem}.tsv"
     wildcard_constraints:
-        stem="figures/.+",
+        stem=any_of(stem for stem in figures.BY_STEM if stem.startswith("figures/")),
     group:
         "figures"
     conda:
@@ -53,7 +53,7 @@ use rule figure as table with:
         "results/{experiment}/{stem}.md",
         csv="results/{experiment}/{stem}.csv",
     wildcard_constraints:
-        stem="tables/.+|claims",
+        stem=any_of(stem for stem in figures.BY_STEM if not stem.startswith("figures/")),
 
 
 use rule stage as configuration with:

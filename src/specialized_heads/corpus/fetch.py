@@ -127,6 +127,8 @@ class Download:
                 said = f"{answer}; check the name and version of the corpus, {self.remedies}"
                 raise stage.UserError(f"{self.url}: {said}") from None
             raise Interrupted(answer) from None
+        except PermissionError:  # of the folder of downloads
+            raise
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, FileNotFoundError | http.client.InvalidURL | UnicodeError):

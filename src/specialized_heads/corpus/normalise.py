@@ -9,11 +9,11 @@ the rest becomes Unicode NFC. There is no lower-casing, tokenisation or replacem
 BLEU is computed on this text. A second run changes only what was encoded more often or broken up by
 an invisible character.
 
-The *key* of a sentence consists of its case-folded letters and their combining marks (the vowels of
-many scripts): each run of them is a word, words are joined by one space, and digits, punctuation
-and white space are dropped ("Don't go!" and "don’t go" have the key "don t go"). Dotted and dotless
-i of Turkish are one letter, since I folds to i in any language. A sentence without letters is its
-own key. Sentences with equal keys are duplicates.
+The *key* of a sentence consists of its case-folded letters, their combining marks (the vowels of
+many scripts), and numbers such as Ⅷ, ½ and ²: each run of them is a word, words are joined by one
+space, and decimal digits, punctuation and white space are dropped ("Don't go!" and "don’t go" have
+the key "don t go"). Dotted and dotless i of Turkish are one letter, since I folds to i in any
+language. A sentence without letters is its own key. Sentences with equal keys are duplicates.
 
 The *bag* of a sentence is the multiset of the words of its key. Sentences with equal bags but
 different keys are near-duplicates: the same words in another order. Nothing weaker (one word
@@ -160,7 +160,7 @@ def normalise(text: str) -> tuple[str, set[str]]:
 
 
 class _Letters(dict[int, str]):
-    """For `str.translate`: letters and their marks stay, any other character becomes a space."""
+    """For `str.translate`: what a key consists of stays, any other character becomes a space."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)

@@ -182,7 +182,7 @@ def _plain(path: Path) -> dict[str, Any]:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise UserError(f"{path}: {where}not YAML ({error.problem}); {_remedy(error)}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # for a wrong tag
         raise UserError(f"{path}: not YAML ({error}); correct it") from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply for a configuration") from None

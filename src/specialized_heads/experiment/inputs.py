@@ -1,5 +1,5 @@
 """The files that jobs read, as far as they depend on the configuration: text, trees, and models
-that are not trained here. `names` has those of other models.
+that are not trained here. `plan` has those of other models.
 
 A baseline may be given or imported. A given one was trained by another experiment of this project
 and has a folder per seed. Any other folder, or a name on the Hugging Face hub, is a model to
@@ -296,14 +296,14 @@ def check_given(experiment: Experiment, *, root: str | Path) -> None:
                 said = f"a given baseline has no checkpoints; empty {asked[-1]}, or {REMEDY}"
                 raise UserError(said)
             if folder:
-                _check_imported(experiment, corpus, folder)
+                _check_imported(experiment, corpus, folder, root=root)
             else:
                 _check_trained(experiment, corpus, root=root)
         except UserError as error:
             raise UserError(f"corpora.{corpus}.baseline: {error}") from None
 
 
-def _check_imported(experiment: Experiment, corpus: str, folder: Path) -> None:
+def _check_imported(experiment: Experiment, corpus: str, folder: Path, *, root: str | Path) -> None:
     """Raise a `UserError` if a folder has no model, or the configuration sets what the model
     determines, or cannot do."""
     if (folder / FACTS).is_file():
@@ -313,11 +313,11 @@ def _check_imported(experiment: Experiment, corpus: str, folder: Path) -> None:
         said = f"{folder} holds no given baseline and no model"
         raise UserError(f"{said}; check the path, or {REMEDY}")
     merged, override = experiment.for_corpus(corpus), experiment.corpora[corpus].override
-    trains = any(values.baseline is None for values in experiment.corpora.values())
+    own = any(imported_folder(experiment, name, root=root) is None for name in experiment.corpora)
     for name in ("vocabulary", "model"):
         # Not the keys that were set: the configuration that a run writes has all keys.
         common = getattr(experiment, name).model_dump(exclude_defaults=True)
-        keys = {*override.get(name, ()), *(() if trains else common)} - {"dropout"}
+        keys = {*override.get(name, ()), *(() if own else common)} - {"dropout", "preprocess"}
         if keys:
             raise UserError(f"an imported model has its own {name}; remove {name}.{min(keys)}")
     for wrong, reads, remedy in (
@@ -363,7 +363,7 @@ def _check_trained(experiment: Experiment, corpus: str, *, root: str | Path) -> 
 def _difference(configured: Any, stored: Any) -> str | None:
     """The first key that differs, as `.key`; "" where the values are no sections; None if nothing
     differs."""
-    if not isinstance(configured, Section):
+    if not (isinstance(configured, Section) and isinstance(stored, dict)):
         return None if configured == stored else ""
     known = {key: value for key, value in stored.items() if key in type(configured).model_fields}
     try:  # a key that is newer than the baseline had its default

@@ -196,7 +196,9 @@ class Local(TextSource):
     )
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(
-        None, description="your analysis set, in the same format; targets are optional"
+        None,
+        description="your analysis set, in the same format; targets are optional, but the first "
+        "line has one if any has",
     )
     group_by: Unit = Field(
         "sentence",

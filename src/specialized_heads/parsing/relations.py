@@ -32,7 +32,6 @@ STANFORD = {
     "relcl": "acl:relcl",
     "poss": "nmod:poss",
     "prt": "compound:prt",
-    "nn": "compound",
     "num": "nummod",
 }
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj

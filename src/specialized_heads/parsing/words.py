@@ -42,7 +42,7 @@ SCHEMA = pa.schema([(name, pa.string() if name in TEXTS else pa.int32()) for nam
 def letters(text: str) -> str:
     """The characters of a text for comparison: repaired and composed as in the clean stage, without
     white space and invisible characters."""
-    repaired = windows_punctuation(repair_mojibake(text))
+    repaired = repair_mojibake(windows_punctuation(text))
     return "".join(compose(drop_invisible(repaired)).split())
 
 
