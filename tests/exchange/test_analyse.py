@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -88,14 +89,17 @@ def test_a_model_of_lower_case_tokens_is_given_them(
     lower: Path, text: Path, tmp_path: Path, monkeypatch
 ) -> None:
     modes = {}
-    monkeypatch.setattr(
-        analysis,
-        "_run",
-        lambda stage, settings, **_: modes.update({stage: settings.get("preprocess")}),
-    )
+
+    def run(stage: str, settings: dict[str, Any], **files: Any) -> None:
+        modes[stage] = settings.get("preprocess"), settings.get("device")
+        if stage == "model.decoding":
+            files["output"].write_text("".join(f"{line}\n" for line in TEXTS), encoding="utf-8")
+
+    monkeypatch.setattr(analysis, "_run", run)
     with pytest.raises(UserError, match=r"heads\.parquet: no such file"):
         analyse(lower, text, tmp_path / "out", device="cpu")
-    assert modes["corpus.tokens"] == modes["heads.analyse"] == "paper"
+    assert modes["corpus.tokens"] == ("paper", None)
+    assert modes["model.decoding"] == modes["heads.analyse"] == ("paper", "cpu")
 
 
 def test_a_line_of_too_many_subwords_is_skipped(

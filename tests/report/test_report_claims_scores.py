@@ -3,7 +3,7 @@ side of it."""
 
 from dataclasses import astuple, replace
 from functools import partial
-from math import nan
+from math import isnan, nan
 
 import numpy as np
 import pandas as pd
@@ -64,6 +64,11 @@ def test_the_interval_of_a_mean_over_seeds_is_that_of_one_bootstrap(evidence: Ev
     # Older tables have no resamples: the mean of the seeds' intervals is at least as wide.
     without = replace(several, scores=several.scores.drop(columns="counterpart_difference_samples"))
     assert values(HALF(without)) == pytest.approx((-0.3, -0.7, 0.1))
+    # The oldest have no comparison at all.
+    names = [name for name in several.scores if name.startswith("counterpart_")]
+    oldest = several.scores[several.scores["seed"] < 3].drop(columns=names)
+    found = HALF(replace(several, scores=oldest))
+    assert isnan(found.low) and "sentences [" not in found.note
 
 
 def test_seeds_whose_models_do_not_tell_are_named_and_left_out(evidence: Evidence) -> None:
@@ -207,6 +212,12 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
     assert measured(few, twins("continued")[1]).n == 1  # a control with fewer heads is left out
     assert "about as many heads" in reason(SCRATCH, evidence, scores=scores(few))
     assert "kind continued or scratch" in reason(SCRATCH, evidence)
+    # The gates of a control decide in its first part.
+    gated = twins("regularised")
+    second = [*twins("continued_regularised"), *[row | {"gates_decided": 0.2} for row in gated[:1]]]
+    several = replace(evidence, scores=scores(*second, gated[1] | {"gates_decided": 0.9}))
+    found = of_scores.better_than(several, controls=["continued_regularised"], scope="all")
+    assert (found.n, found.value) == (1, pytest.approx(0.2))
     # Pairs of another scope count only if there is none of the paper's.
     given = replace(evidence, scores=scores(*twins("continued")))
     elsewhere = of_scores.better_than(given, controls=["continued"], scope="encoder")

@@ -294,6 +294,13 @@ def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:
     assert "scope" not in costs.table2_shown(rows) and "scope" in costs.table2_shown(
         costs.table2_numbers(swept(retrain=("encoder",)))
     )
+    # A second decay makes the schedules equal.
+    models = tables.models.copy()
+    models.loc[models["kind"] == "scratch", ["kind", "updates"]] = "continued", 4500
+    equal = costs.table2_numbers(tables._replace(models=models))
+    assert "4,500 updates in two decays" in costs.table2_caption(equal)
+    assert "in one decay" in costs.table2_caption(rows)
+    assert equal["scratch_bleu"].equals(rows["scratch_bleu"])
     shown = costs.table2_shown(costs.table2_numbers(mixed)).query("corpus == 'EN-FR'")
     assert shown["model"].tolist() == ["baseline", "λ 0.001", "λ 0.01", "2 heads", "1 head"]
     assert shown.iloc[0]["BLEU"] == "30.0 [29.0, 31.0]" and sweep.p_text(0.0001) == "<0.001"

@@ -16,14 +16,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
 from specialized_heads.corpus.normalise import normalise
-from specialized_heads.corpus.preprocess import Mode, apply, undo
+from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.readers.local import plain_lines
-from specialized_heads.corpus.tokens import encode, encode_ids, load_bpe
+from specialized_heads.corpus.tokens import encode_ids, load_bpe
 from specialized_heads.exchange.export import LONGEST
 from specialized_heads.exchange.folder import (
     DESCRIPTION,
@@ -38,7 +37,6 @@ from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.experiment.sections import Decoding, Heads
 from specialized_heads.experiment.stages import FUNCTION_KEYS
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.decoding import translate_all
 from specialized_heads.parsing.parse import read_trees
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.tables import read_table, write_table
@@ -120,22 +118,29 @@ def analyse(
     if len(sources) < FEW:
         said = "%s: the labels of heads are uncertain, because they come from %d sentences; give "
         stage.log.warning(f"{said}at least %d", text, len(sources), FEW)
-    if not translations:
-        prepared = apply(sources, language=languages[0], mode=mode)
-        ids, lengths = encode(prepared, load_bpe(output / SOURCE), tokenisers.tokens)
-        rows = [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])]
-        found = translate_all(model, rows, show=True, **Decoding().model_dump())
-        bpe = load_bpe(output / TARGET)
-        targets = undo([bpe.decode(row) for row in found], language=languages[1], mode=mode)
 
     pairs, tokens, parses = (
         output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet")
     )
-    columns = {"source": sources, "target": targets, "document": [""] * len(sources)}
-    write_table(pairs, pa.table(columns))
-    settings = {"preprocess": mode} | dict(zip(("source_language", "target_language"), languages))
-    models = {"source_model": output / SOURCE, "target_model": output / TARGET}
-    _run("corpus.tokens", settings, **models, text=pairs, special=special, output=tokens)
+
+    def encode(targets: list[str]) -> None:
+        columns = {"source": sources, "target": targets, "document": [""] * len(sources)}
+        write_table(pairs, pa.table(columns))
+        settings = {"preprocess": mode, "source_language": languages[0]}
+        settings |= {"target_language": languages[1]}
+        models = {"source_model": output / SOURCE, "target_model": output / TARGET}
+        _run("corpus.tokens", settings, **models, text=pairs, special=special, output=tokens)
+
+    if not translations:
+        encode([""] * len(sources))
+        settings = {"decoding": Decoding().model_dump(), "preprocess": mode}
+        settings |= {"language": languages[1], "device": device}
+        made = {"output": output / "translation.txt"}
+        made |= {"tokenised": output / "translation.tokenised.txt"}
+        files = {"model": output / WEIGHTS, "tokens": tokens, "bpe": output / TARGET} | made
+        _run("model.decoding", settings, threads=stage.processors(), **files)
+        targets = made["output"].read_text(encoding="utf-8").split("\n")[:-1]
+    encode(targets)
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
@@ -211,8 +216,8 @@ def _words(line: str) -> list[Word]:
     ]
 
 
-def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
-    """Run a stage, on one thread, as Snakemake does; its last line of error becomes a `UserError`.
+def _run(module: str, settings: dict[str, Any], *, threads: int = 1, **files: Path) -> None:
+    """Run a stage, as Snakemake does; its last line of error becomes a `UserError`.
 
     On a terminal the stage itself shows its progress, warnings and error; elsewhere its warnings
     are repeated.
@@ -222,7 +227,7 @@ def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
     for name, path in files.items():
         command += [f"--{name.replace('_', '-')}", str(path)]
     command += ["--settings", json.dumps(settings)]
-    shown, environment = sys.stderr.isatty(), os.environ | {"OMP_NUM_THREADS": "1"}
+    shown, environment = sys.stderr.isatty(), os.environ | {"OMP_NUM_THREADS": str(threads)}
     stderr = None if shown else subprocess.PIPE
     done = subprocess.run(command, stderr=stderr, env=environment, text=True, check=False)
     if done.returncode and shown:

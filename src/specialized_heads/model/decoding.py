@@ -5,9 +5,9 @@ Each step scores one token per hypothesis. Keys and values are cached: those of 
 with each step, those of the encoder's output are computed once. Finished sentences leave the batch.
 A beam of 1 is greedy search.
 
-On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many
-head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
-encoder) is computed once.
+On a CPU, several batches of a small model are translated at once, one thread each. One pass can
+also evaluate many head masks: the batch is tiled, one copy per mask, and whatever no mask changes
+(often the whole encoder) is computed once.
 
 The stage writes two files, one sentence per line, in the order of the set. One holds detokenised
 text. The other holds lower-case Moses tokens, which the paper scores: the model's own if it was

@@ -1,8 +1,8 @@
 """Dropout, softmax and cross-entropy where PyTorch's kernels are slow: short sentences on a CPU.
 
 Attention rows over a dozen keys are too short for PyTorch's vectorised softmax, and its dropout
-draws more random numbers than needed. The tests compare each function with PyTorch's own, which is
-used on a GPU.
+draws more random numbers than needed; on a GPU, PyTorch's own are used. The cross-entropy, which
+does not store all logits, is used on both. The tests compare each function with PyTorch's own.
 """
 
 import ctypes
@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 # Logits are held for this many labels at once. On a CPU, those of a small vocabulary fit into the
-# cache; on a GPU, few large products are faster, and their logits, in float32, take 256 MB at most
-# (except of vocabularies above 262,144).
+# cache; on a GPU, few large products are faster. Logits and probabilities take 512 MB at most, 384
+# MB in bfloat16 (except of vocabularies above 262,144).
 LOSS_ROWS = 256
 GPU_LOGITS = 2**26
 # Floats in a vector register; PyTorch's softmax computes shorter rows one number at a time.
@@ -214,7 +214,7 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: FunctionCtx, scale: Tensor) -> tuple[Tensor | None, ...]:
         gradients = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        scaled = [None if x is None else (x * scale).to(dtype) for x, dtype in gradients]
+        scaled = [None if x is None else x.mul_(scale).to(dtype) for x, dtype in gradients]
         return (*scaled, None, None, None)
 
 

@@ -198,10 +198,11 @@ class Network(nn.Module):
         return narrow
 
     def refresh(self, source: Self) -> None:
-        """Copy the weights of `source` into this model, which `in_precision` has made from it."""
+        """Copy the weights of `source` that are trained into this model, which `in_precision` has
+        made from it."""
         with torch.no_grad():
             for new, old in zip(self.parameters(), source.parameters(), strict=True):
-                if new is not old:
+                if new is not old and new.requires_grad:
                     new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:

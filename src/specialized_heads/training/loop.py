@@ -266,6 +266,7 @@ class _Run:
             self.update_loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
                 parameter.weight.grad.add_(gradient)
+            del gradients, gradient  # or two sets stay in memory
         self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:

@@ -36,8 +36,8 @@ from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
     "Each claim is judged on every corpus of every experiment whose measurements (data/) are "
-    f"kept. For a corpus, an experiment with {LEAST_BASELINES} baselines or more counts before "
-    "others, then one with equal schedules, then, for pruning of all types, one with an encoder "
+    "kept. For a corpus, an experiment with equal schedules counts before others, then one with "
+    f"{LEAST_BASELINES} baselines or more, then, for pruning of all types, one with an encoder "
     "as deep as the decoder, then the one with most baselines, then with most updates, then the "
     "one that can test most claims. The claim's verdict is that of the corpus with the best "
     "evidence by the same rule. Of evidence that it ranks alike, such as two tasks of one "
@@ -157,8 +157,8 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
     order = {
         "place": rows["claim"].map(list(CLAIMS).index),
         "able": rows["verdict"] != Verdict.NOT_TESTABLE,
-        "enough": rows["baselines"].fillna(0) >= LEAST_BASELINES,
         "equal": rows["verdict"] != Verdict.CONFOUNDED,
+        "enough": rows["baselines"].fillna(0) >= LEAST_BASELINES,
         "alike": rows["alike"],
         "size": rows["baselines"].fillna(0),
     }

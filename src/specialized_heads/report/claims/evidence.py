@@ -151,13 +151,12 @@ class Evidence:
         gates, unless the order of log α alone chose their heads.
         """
         models = self.all_pruned(*scopes)
-        decided = models[is_decided(models)]
-        require(
-            len(decided),
-            f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not "
-            f"{MIN_DECIDED:.0%}: the "
-            "models are rounded rather than pruned (pruning.updates)",
-        )
+        decided, penalised = models[is_decided(models)], models[models["target_heads"].isna()]
+        why = "the order of log α alone chose the heads of each model"
+        if len(penalised):
+            why = f"at most {penalised['gates_decided'].max():.0%} of the gates of a model are "
+            why += f"decided, not {MIN_DECIDED:.0%}: the models are rounded rather than pruned"
+        require(len(decided), f"{why} (pruning.updates)")
         return decided
 
     def controls(self, scope: str) -> pd.DataFrame:

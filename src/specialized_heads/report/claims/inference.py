@@ -46,13 +46,15 @@ def mean_of(
     owners: int = 0,
 ) -> Measured:
     """The mean of one value per baseline, with Student's interval, widened to hold the interval
-    `within`; with fewer than three of them, with the latter.
+    `within`; with fewer than three of them, with the latter, widened to hold the mean.
 
     `bounds`: the range of possible values, to which the interval is clipped. `owners`: heads with
     the function that it is about; the note says so if there is only one.
     """
     values, (low, high) = values.astype(float), within
     mean = float(values.mean())
+    if not isnan(low):
+        low, high = min(low, mean), max(high, mean)
     if len(values) >= LEAST_BASELINES:
         half = t.ppf(0.975, len(values) - 1) * sem(values)
         low, high = np.fmin(low, mean - half), np.fmax(high, mean + half)  # ignore NaN

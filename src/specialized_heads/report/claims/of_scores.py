@@ -22,7 +22,7 @@ from specialized_heads.report.claims.evidence import (
     require,
 )
 from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of, note_of
-from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, with_ends
+from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, is_decided, with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 BESIDE = 0.05  # of the heads: a model within this share stands for it
@@ -78,9 +78,8 @@ def loss(
     ]
     absent = {*evidence.pruned_models(scope)["seed"]} - {*evidence.compared(scope)["seed"]}
     notes += [f"seed {' and '.join(map(str, sorted(absent)))} has no model with λ 0"] * bool(absent)
-    notes += [f"the interval against λ 0 excludes the paper's {form(change)}"] * (
-        not found.low <= change <= found.high
-    )
+    excluded = bool(change < found.low or change > found.high)
+    notes += [f"the interval against λ 0 excludes the paper's {form(change)}"] * excluded
     return replace(found, note=note_of(*notes))
 
 
@@ -102,9 +101,9 @@ def difference(
         values[seed], *interval = (np.interp(left, shares, series) for series in differences.T)
         ends.append(interval)
         drawn.append([np.interp(left, shares, series) for series in resampled.T])
-    known = int(np.isfinite(ends).all(axis=1).sum())
-    within = tuple(np.nanmean(ends, axis=0))
-    source = f"mean of the intervals of {known} of {len(ends)} seeds"
+    known = [interval for interval in ends if np.isfinite(interval).all()]
+    within = tuple(np.mean(known, axis=0)) if known else (np.nan, np.nan)
+    source = f"mean of the intervals of {len(known)} of {len(ends)} seeds"
     if all(len(samples) for samples in drawn):
         within = tuple(np.quantile(np.mean(drawn, axis=0), (0.025, 0.975)))
         source = "over sentences"
@@ -119,7 +118,8 @@ def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "over sent
     """The values of several seeds, and the interval over sentences, where that over baselines may
     have widened it."""
     form = Unit.DIFFERENCE.text
-    return f"by seed {each(by_seed, form)}; {source} [{', '.join(map(form, within))}]"
+    interval = f"{source} [{', '.join(map(form, within))}]"
+    return note_of(f"by seed {each(by_seed, form)}", interval * bool(np.isfinite(within).all()))
 
 
 def telling(shares: Mapping[int, np.ndarray], share: float) -> tuple[list[int], str]:
@@ -162,7 +162,8 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
     A control whose schedule is not that of baseline and pruning together (`CONTINUED`) confounds
-    heads with schedule. Pairs of another scope count only if there is none of `scope`.
+    heads with schedule. A control with gates counts only if these have decided. Pairs of another
+    scope count only if there is none of `scope`.
 
     Args:
         controls: kinds of models, the first that the experiment has is compared.
@@ -171,6 +172,10 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     control = next((kind for kind in controls if (scores["kind"] == kind).any()), None)
     require(control, f"the experiment has no such models (kind {' or '.join(controls)})")
     rows = scores[scores["kind"] == control]
+    wanted = set(rows["seed"])
+    if control.endswith("regularised"):
+        gated = scores[scores["kind"] == "regularised"]
+        rows = rows.merge(gated.loc[is_decided(gated), MODEL], on=MODEL)
     pairs = evidence.pruned_models(*SCOPES).merge(rows, on=MODEL, suffixes=("", "_control"))
     whole = evidence.baselines()[TOTALS].sum(axis=1).iloc[0]
     left, left_control = (
@@ -196,12 +201,13 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     within = float(low), float(high)
     note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"
+    absent = [f"seed {seed} has no such pair" for seed in sorted(wanted - set(means.index))]
     matched = control in CONTINUED and updates == needed
     if not matched:
-        note += (
-            f"; {updates:,} updates from scratch in one decay, {needed:,} of the pruned models "
-            f"in two"
-        )
+        decays = "two decays" if control in CONTINUED else "one decay"
+        schedules = f"{updates:,} updates from scratch in {decays}, {needed:,} of the pruned models"
+        absent.append(f"{schedules} in two")
+    note = note_of(note, *absent)
     gained = mean_of(means["gain"], within=within, n=len(pairs), of="model pairs", note=note)
     return replace(gained, confounded=not matched)
 

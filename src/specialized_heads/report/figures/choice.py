@@ -96,7 +96,7 @@ def survival_numbers(tables: Tables) -> pd.DataFrame:
             # On its own, each model counts.
             alone = scores[
                 (scores["kind"] == "baseline") | (scores.index == model["place"])
-            ].assign(gates_decided=1.0)
+            ].assign(gates_decided=1.0, gates_by_order=0.0)
             own = shared | {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
             own |= {"left": model["encoder_heads"]} | shared_heads.get(model["place"], {})
             rows.append(own | _measured(replace(evidence, scores=alone), scope))

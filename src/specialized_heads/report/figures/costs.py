@@ -27,7 +27,7 @@ SHOWN = {
     "": ("BLEU", "tok.", "p"),
     "scratch_": ("BLEU from scratch", "tok. (scratch)", "p (scratch)"),
 }
-SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
+SCRATCH = {name: f"scratch_{name}" for name in ("kind", "updates", *SCORES)}
 TABLE2_COLUMNS = [
     "corpus",
     "kind",
@@ -134,10 +134,12 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
 
 def table2_numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline and pruned model of each corpus, with its twin from scratch under
-    `scratch_`, then the paper's."""
+    `scratch_`, then the paper's. The twins are of kind `continued` if there are any."""
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
-        twins = scores.loc[scores["kind"] == "scratch", [*MODEL, *SCRATCH]].rename(columns=SCRATCH)
+        twins = scores[scores["kind"].isin(["continued", "scratch"])].sort_values("kind")
+        twins = twins.loc[twins["kind"] == twins["kind"].min(), [*MODEL, *SCRATCH]]
+        twins = twins.rename(columns=SCRATCH)
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
         pruned = sweep.in_order(pruned, {"scope": True, **sweep.WEAKEST_FIRST, "seed": True})
@@ -150,7 +152,9 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
         ignore_index=True,
     )
     whole = ["seed", *TOTALS, "sentences", "updates", "scratch_updates"]
-    types = dict.fromkeys(("corpus", "kind", "scope"), object) | dict.fromkeys(whole, "Int64")
+    types = dict.fromkeys(("corpus", "kind", "scope", SCRATCH["kind"]), object) | dict.fromkeys(
+        whole, "Int64"
+    )
     return rows.astype(dict.fromkeys(TABLE2_COLUMNS, float) | types)
 
 
@@ -216,11 +220,13 @@ def table2_caption(rows: pd.DataFrame) -> str:
     if ours["seed"].nunique() > 1:
         parts.append(SEVERAL)
     for corpus, same in ours.groupby("corpus", sort=False):
-        updates = same["scratch_updates"].min()
-        full = same.loc[same["kind"] == "baseline", "updates"].min()
-        if pd.notna(updates) and updates < full:
-            unequal = f"{updates:,} updates against {full:,} of the baseline"
-            parts.append(f"{corpus} from scratch: {unequal}, so the comparison is not equal")
+        twins, baselines = same[same["scratch_updates"].notna()], same[same["kind"] == "baseline"]
+        if len(twins):
+            updates = twins["scratch_updates"].min()
+            full = baselines["updates"].max() + twins["updates"].max()
+            decays = "two decays" if (twins["scratch_kind"] == "continued").all() else "one decay"
+            said = f"{updates:,} updates in {decays}, {full:,} of the pruned models in two"
+            parts.append(f"{corpus} from scratch: {said}")
     if (ours["kind"] == "baseline").all():
         parts.append(sweep.NO_PRUNED)
     return "; ".join(parts) + "."
