@@ -52,7 +52,7 @@ LOOKS = {
         "marker": sweep.UNDECIDED.marker,
         "linewidth": 0.9,
     },
-    "all models with decided gates": {
+    "decided models, of targets that all seeds have": {
         "color": style.series(0).colour,
         "marker": "D",
         "linewidth": 1.6,
