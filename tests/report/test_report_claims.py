@@ -332,7 +332,7 @@ def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:
 
 
 def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> None:
-    """Even if it has three baselines, and the other one."""
+    """Even if it has three baselines and the other one."""
     unequal, equal = kept("unequal", seeds=3), kept("equal")
     for folder, kind, updates in ((unequal, "scratch", 5000), (equal, "continued", 1040)):
         models = pd.read_parquet(folder / "models.parquet")
@@ -345,6 +345,8 @@ def test_a_confounded_comparison_gives_way_to_one_of_equal_schedules(kept) -> No
     rows = across.ranked(across.measured([unequal, equal])).query("claim == 'scratch'")
     assert dict(zip(rows["experiment"], rows["verdict"]))["unequal"] == "confounded"
     assert rows["experiment"].iloc[0] == "equal" and rows["verdict"].iloc[0] != "confounded"
+    alone = across.ranked(across.measured([kept("one"), equal])).query("claim == 'scratch'")
+    assert alone["experiment"].iloc[0] == "equal" and alone["verdict"].iloc[0] != "confounded"
 
 
 def test_that_something_exists_is_judged_on_each_baseline_once() -> None:

@@ -84,7 +84,8 @@ def model_in(folder):
 
 
 def planned(function, **more):
-    """Input function: the files that a function of `experiment` names for the wildcards of a job."""
+    """Input function: the files that a function of `experiment` names for the wildcards of a
+    job."""
     return lambda wildcards: unmoved(function(experiment, **wildcards, **more))
 
 
@@ -106,8 +107,8 @@ def as_json(function, **more):
 
 
 def settings(module, compute=None, **more):
-    """The settings of a stage: `compute`, a function of `experiment`, returns those that are no keys
-    of the experiment."""
+    """The settings of a stage: `compute`, a function of `experiment`, returns those that are no
+    keys of the experiment."""
     return as_json(stages.settings(module, compute), **more)
 
 

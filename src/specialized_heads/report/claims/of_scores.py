@@ -172,8 +172,8 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
     control = next((kind for kind in controls if (scores["kind"] == kind).any()), None)
     require(control, f"the experiment has no such models (kind {' or '.join(controls)})")
     rows = scores[scores["kind"] == control]
-    wanted = set(rows["seed"])
-    if control.endswith("regularised"):
+    seeds = set(rows["seed"])
+    if CONTINUED.get(control, control) == "regularised":
         gated = scores[scores["kind"] == "regularised"]
         rows = rows.merge(gated.loc[is_decided(gated), MODEL], on=MODEL)
     pairs = evidence.pruned_models(*SCOPES).merge(rows, on=MODEL, suffixes=("", "_control"))
@@ -200,14 +200,14 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         ]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     within = float(low), float(high)
-    note = f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"
-    absent = [f"seed {seed} has no such pair" for seed in sorted(wanted - set(means.index))]
+    notes = [f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"]
+    notes += [f"seed {seed} has no such pair" for seed in sorted(seeds - set(means.index))]
     matched = control in CONTINUED and updates == needed
     if not matched:
         decays = "two decays" if control in CONTINUED else "one decay"
-        schedules = f"{updates:,} updates from scratch in {decays}, {needed:,} of the pruned models"
-        absent.append(f"{schedules} in two")
-    note = note_of(note, *absent)
+        schedule = f"{updates:,} updates from scratch in {decays}"
+        notes.append(f"{schedule}, {needed:,} of the pruned models in two")
+    note = note_of(*notes)
     gained = mean_of(means["gain"], within=within, n=len(pairs), of="model pairs", note=note)
     return replace(gained, confounded=not matched)
 

@@ -137,9 +137,8 @@ def table2_numbers(tables: Tables) -> pd.DataFrame:
     `scratch_`, then the paper's. The twins are of kind `continued` if there are any."""
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
-        twins = scores[scores["kind"].isin(["continued", "scratch"])].sort_values("kind")
-        twins = twins.loc[twins["kind"] == twins["kind"].min(), [*MODEL, *SCRATCH]]
-        twins = twins.rename(columns=SCRATCH)
+        kind = "continued" if (scores["kind"] == "continued").any() else "scratch"
+        twins = scores.loc[scores["kind"] == kind, [*MODEL, *SCRATCH]].rename(columns=SCRATCH)
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
         pruned = sweep.in_order(pruned, {"scope": True, **sweep.WEAKEST_FIRST, "seed": True})
