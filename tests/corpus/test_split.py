@@ -145,6 +145,18 @@ def test_sets_of_the_source_with_the_same_text_are_a_warning(divided, caplog) ->
     assert "in the other one too" not in caplog.text
 
 
+def test_dropping_many_pairs_for_the_sets_of_the_source_is_a_warning(divided, caplog) -> None:
+    pairs, other = messy(), taken(messy(seed=1), range(25))
+    unnamed = replace(other, document=[""] * 25)
+    divided(pairs, given={"test": unnamed})
+    assert "documents" not in caplog.text
+    divided(pairs, given={"test": replace(other, document=sorted(set(pairs.document))[:25])})
+    assert "belong to documents of your held-out sets" in caplog.text
+    caplog.clear()
+    divided(pairs, given={"test": replace(taken(pairs, range(60)), document=[""] * 60)})
+    assert "are not used for training" in caplog.text
+
+
 def test_every_reason_occurs(divided) -> None:
     # The corpus of these tests is messy enough that they can fail.
     _, dropped = divided(messy())

@@ -176,6 +176,18 @@ def test_letters_that_look_like_bytes_stay(text: str) -> None:
     assert normal(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("donÂ’t, itÂ’s Â“goodÂ”", "don’t, it’s “good”"),
+        ("costs Â€50", "costs €50"),
+        ("wordÂ–word", "word–word"),
+    ],
+)
+def test_windows_punctuation_that_was_encoded_twice_is_restored(text: str, expected: str) -> None:
+    assert normal(text) == expected
+
+
 def test_letters_that_look_like_bytes_stay_before_what_is_invisible() -> None:
     assert normal("NÓ ĐÃ\u00a0ĐI, Î, Â\u00a0etc.") == "NÓ ĐÃ ĐI, Î, Â etc."
     assert normal("MAÇÃ\u00adZINHA") == "MAÇÃZINHA"

@@ -163,5 +163,5 @@ def test_words_with_the_same_pieces_are_not_divided_from_each_other() -> None:
     spans = [(1, 0, 2), (2, 2, 6)]  # du|pain: "de" and "le" are both the first piece
     words = [(0, 2), (0, 2), (2, 6)]
     assert piece_shares(words, spans, [[0], [0], [1]]) == [[1.0], [1.0], [1.0]]
-    spans = [(1, 0, 3), (2, 3, 6)]  # dup|ain: four letters of "de" and "le", one of "pain"
-    assert piece_shares(words, spans, [[0], [0], [0, 1]]) == [[4 / 5], [4 / 5], [1 / 5, 1.0]]
+    spans = [(1, 0, 3), (2, 3, 6)]  # dup|ain: two letters of "de" and "le", one of "pain"
+    assert piece_shares(words, spans, [[0], [0], [0, 1]]) == [[2 / 3], [2 / 3], [1 / 3, 1.0]]

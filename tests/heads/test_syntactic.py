@@ -56,10 +56,13 @@ def test_of_words_with_the_same_pieces_either_is_right() -> None:
         Arc("det", head=3, dependent=2),
         Arc("nmod", head=0, dependent=3),
     ]
-    offsets = dict.fromkeys(itertools.product(("case", "det", "nmod"), DIRECTIONS))
+    names = ("case", "det", "nmod")
     sentences = [whole([[0], [1], [1], [2, 3]], arcs)]  # "de" and "le" of "du" are piece 1
-    hits = arc_hits(word_attention(weights, sentences), sentences, offsets)[0]
-    assert hits[0, 0, :, 0].tolist() == [1, 1, 0]
+    for offset, found in ((-1, [1, 1, 0]), (-2, [1, 1, 0]), (-3, [0, 0, 0]), (3, [0, 0, 1])):
+        offsets = dict.fromkeys(itertools.product(names, DIRECTIONS), offset)
+        hits, fixed, _ = arc_hits(word_attention(weights, sentences), sentences, offsets)
+        assert hits[0, 0, :, 0].tolist() == [1, 1, 0]
+        assert fixed[0, :, 0].tolist() == found
 
 
 def test_arcs_that_are_hit() -> None:

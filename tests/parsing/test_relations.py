@@ -42,6 +42,7 @@ def counted(*trees: list[Word], relations: list[str]) -> list[dict]:
 STANFORD = tree(
     ("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj")
 )
+LIGHT = tree(("Take", 0, "root"), ("part", 1, "comp:obj@lvc"))  # Surface-Syntactic UD
 PARTICLE = tree(("Bond", 2, "nn"), ("gave", 0, "root"), ("up", 2, "prt"))
 CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
 
@@ -55,6 +56,7 @@ CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
         (MICE, ["nsubj"], [Arc("nsubj", 2, 0)]),
         (CLAUSE, ["adv", "advmod"], []),
         (MICE, ["nsubj", "nsubj:pass"], [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]),
+        (LIGHT, ["comp", "comp:obj"], [Arc("comp", 0, 1), Arc("comp:obj", 0, 1)]),
         # Stanford's names mean the same on both sides.
         (CATS, ["dobj"], [Arc("dobj", 1, 3)]),
         (PARTICLE, ["nn", "prt"], [Arc("nn", 1, 0), Arc("prt", 1, 2)]),

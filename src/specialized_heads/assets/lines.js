@@ -113,8 +113,9 @@ function token(text, left, top, width) {
 /* Arcs from heads to dependents over the first row; a word is in the middle of its pieces. */
 function drawTree(picture, head, words, arcs, places, shift, bottom) {
   const canonical = (relation) => DATA.sameRelation[relation] || relation;
-  const wanted = new Set(head.relations.map((one) => canonical((relationOf(one) || [one])[0])));
-  const matters = (relation) => wanted.has(canonical(relation)) || wanted.has(canonical(relation).split(":")[0]);
+  const wanted = head.relations.map((one) => canonical((relationOf(one) || [one])[0]));
+  const within = (name, main) => name === main || name.startsWith(`${main}:`) || name.startsWith(`${main}@`);
+  const matters = (relation) => wanted.some((main) => within(canonical(relation), main));
   const middles = words.map(({ pieces }) => {
     const [first, last] = [places[pieces[0]], places[pieces.at(-1)]];
     if (pieces.length > 1) {

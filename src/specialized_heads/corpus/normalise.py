@@ -92,8 +92,15 @@ def windows_punctuation(text: str) -> str:
 
 
 def repair_mojibake(text: str) -> str:
-    """Restore characters whose UTF-8 was read as Windows-1252, where nothing else can be meant."""
-    return MOJIBAKE.sub(lambda found: bytes(map(BYTES.__getitem__, found[0])).decode("utf-8"), text)
+    """Restore characters whose UTF-8 was read as Windows-1252, where nothing else can be meant.
+
+    Their own numbers may be of Windows-1252: "Â’" is U+0092, an apostrophe.
+    """
+
+    def restored(found: re.Match[str]) -> str:
+        return windows_punctuation(bytes(map(BYTES.__getitem__, found[0])).decode("utf-8"))
+
+    return MOJIBAKE.sub(restored, text)
 
 
 def single_spaces(text: str) -> str:

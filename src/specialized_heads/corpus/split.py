@@ -42,7 +42,8 @@ NAMES = ("train", "dev", "test", "analysis")
 SALT = "specialized heads"
 # Whole documents rarely fill a set exactly.
 MIN_FILLED = 0.9
-MUCH_SHARED = 0.1  # of the sentences of a set of the source, in another one: a warning
+# A warning: of the sentences of a set of the source, in another one; of the other pairs, dropped.
+MUCH_SHARED = 0.1
 WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
@@ -170,6 +171,9 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
     given = assigned >= 0
     named = place[given & (place != fingerprint(f"{SALT}\n"))]
     divided = ~given & np.isin(place, named)
+    said = "belong to documents of your held-out sets, and are not used; if these are others, give "
+    said += "every document its own name"
+    _warn_if_many(divided[~given], said)
     free = np.flatnonzero(~given & ~divided)
 
     # The sets that are dealt.
@@ -195,6 +199,9 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
         | rest[f"target_{what}"].isin(with_target[f"target_{what}"])
         for what in ("keys", "bags")
     )
+    said = "are also in the held-out sets (digits and order of words aside) and are not used for "
+    said += "training; give other held-out sets if that is too many"
+    _warn_if_many(same | near, said)
     sets["train"] = rest.index[~(same | near)].to_numpy()
     dropped = {"document_overlap": int(divided.sum())}
     dropped |= {name: dealer.dropped[name] for name in ("held_out_overlap", "held_out_duplicate")}
@@ -202,8 +209,8 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
     dropped["train_near_overlap"] = int((near & ~same).sum())
     if not len(sets["train"]):
         raise stage.UserError(
-            f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets "
-            f"smaller"
+            f"none of {len(index)} pairs is left for training ({dropped}); use more text, or "
+            f"held-out sets with fewer sentences of it"
         )
     return sets, dropped
 
@@ -219,6 +226,13 @@ def _warn_if_shared(index: pd.DataFrame, given: dict[str, np.ndarray]) -> None:
             said = "%.0f%% of the sentences of your %s or %s set are in the other one too; give "
             said += "different texts, or results on one say little about the other"
             stage.log.warning(said, 100 * shared, *names)
+
+
+def _warn_if_many(dropped: np.ndarray | pd.Series, said: str) -> None:
+    """Warn if many of the pairs that could be dealt or trained on are dropped."""
+    if len(dropped) and dropped.mean() > MUCH_SHARED:
+        text = "%d of %d pairs (%.0f%%) %s"
+        stage.log.warning(text, dropped.sum(), len(dropped), 100 * dropped.mean(), said)
 
 
 def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.readers.local import plain_lines
 from specialized_heads.corpus.tokens import encode_ids, load_bpe
+from specialized_heads.evaluation import read_lines
 from specialized_heads.exchange.export import LONGEST
 from specialized_heads.exchange.folder import (
     DESCRIPTION,
@@ -139,7 +140,7 @@ def analyse(
         made |= {"tokenised": output / "translation.tokenised.txt"}
         files = {"model": output / WEIGHTS, "tokens": tokens, "bpe": output / TARGET} | made
         _run("model.decoding", settings, threads=stage.processors(), **files)
-        targets = made["output"].read_text(encoding="utf-8").split("\n")[:-1]
+        targets = read_lines(made["output"], references=sources)
     encode(targets)
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])

@@ -152,7 +152,8 @@ class Training(Section):
         return self
 
 
-RELATION = r"^[A-Za-z0-9_~-]+(:[A-Za-z0-9_~-]+)*$"  # of dependencies; becomes part of column names
+# The name of a dependency becomes part of column names.
+RELATION = r"^[A-Za-z0-9_~-]+([:@][A-Za-z0-9_~-]+)*$"
 
 # λ per head, in nats per target token: every gate closes far below it, and the squares in the
 # optimiser overflow far above it.

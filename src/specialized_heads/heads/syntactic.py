@@ -207,7 +207,9 @@ def piece_shares(
     ]
     whole: Counter[int] = Counter()
     alike: Counter[tuple[tuple[int, ...], int]] = Counter()
-    for pieces, characters in zip(words, overlaps, strict=True):
+    # Words that are not spelled one by one, such as both of "du", have the same characters.
+    once = dict(zip(word_spans, zip(words, overlaps, strict=True), strict=True))
+    for pieces, characters in once.values():
         for piece, number in zip(pieces, characters, strict=True):
             whole[piece] += number
             alike[tuple(pieces), piece] += number
@@ -248,7 +250,8 @@ def arc_hits(
 
     Args:
         attention: between words (B, H, W, W).
-        sentences: their trees (B); finding a word with the same pieces as the target is right.
+        sentences: their trees (B); a word with the same pieces as the target is right, too, for
+            heads and offsets alike.
         offsets: the fixed offset by relation and direction, for each of the R relations; None
         without arcs.
 
@@ -280,7 +283,10 @@ def arc_hits(
             np.add.at(hits[..., d], (sentence, slice(None), relation), right)
             # None becomes NaN.
             wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)
-            np.add.at(fixed[..., d], (sentence, relation), target - looking == wanted[relation])
+            place = looking + np.nan_to_num(wanted)[relation].astype(int)
+            inside = (place >= 0) & (place < most) & ~np.isnan(wanted)[relation]
+            same = first[sentence, place.clip(0, most - 1)] == first[sentence, target]
+            np.add.at(fixed[..., d], (sentence, relation), inside & same)
     return hits, fixed, counts
 
 

@@ -4,11 +4,12 @@ find it (section 5.2).
 The fixed offset that a syntactic head must beat always looks at one relative position: for each
 relation and direction, the most frequent distance, in words, from the attending word to its target.
 
-A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Relations of Stanford
-Dependencies that differ from Universal Dependencies in name only are the same: the paper's dobj is
-`obj`.
+A main type includes its subtypes: `nsubj` has the arcs of `nsubj:pass` too, and `comp:obj` those of
+`comp:obj@lvc`. Relations of Stanford Dependencies that differ from Universal Dependencies in name
+only are the same: the paper's dobj is `obj`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, product
@@ -34,6 +35,7 @@ STANFORD = {
     "prt": "compound:prt",
     "num": "nummod",
 }
+SUBTYPE = re.compile("[:@]")  # begins a subtype; @ in Surface-Syntactic Universal Dependencies
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
 SCHEMA = pa.schema(
@@ -72,7 +74,7 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
     for dependent, word in enumerate(words):
         if word.head > 0:
             name = canonical(word.relation)
-            names = {name, name.split(":")[0]}
+            names = {name, *(name[: mark.start()] for mark in SUBTYPE.finditer(name))}
             found = [relation for relation, wanted in requested if wanted in names]
             matches += [Arc(relation, word.head - 1, dependent) for relation in found]
     return matches
