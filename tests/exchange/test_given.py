@@ -225,6 +225,15 @@ def test_what_an_imported_model_brings_with_it_is_not_configured(
         check(values | {section: own[section]})
 
 
+def test_a_download_of_a_model_that_has_just_begun_is_no_folder_without_a_model(
+    values: dict[str, Any],
+) -> None:
+    del values["vocabulary"], values["model"]
+    values["corpora"][CORPUS]["baseline"] = {"model": "owner/theirs"}
+    Path("data/models/owner--theirs").mkdir(parents=True)
+    check(values)
+
+
 def test_beside_models_that_are_trained_or_given_the_sections_are_theirs(
     asking: dict[str, Any],
 ) -> None:

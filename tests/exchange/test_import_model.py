@@ -89,6 +89,14 @@ def test_a_pickle_of_something_else_or_of_half_a_model_is_refused(folder: Path) 
     assert not list(folder.glob("*.safetensors"))
 
 
+def test_a_pickle_of_a_class_of_ones_own_is_told(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    described = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(described | {"architectures": ["OurMarian"]}))
+    with pytest.raises(UserError, match=r"config\.json: transformers has no class OurMarian"):
+        convert(folder)
+
+
 def test_pickles_in_several_files_are_converted(folder: Path) -> None:
     expected = load_file(folder / "model.safetensors")
     shards: dict[str, str] = {}
@@ -183,7 +191,8 @@ def fetched(call, tmp_path: Path) -> Callable[..., Path]:
 
     def fetch(name: str = NAME, *, revision: str | None = None) -> Path:
         card = tmp_path / "models" / "fetched" / "card.json"
-        call(import_model.fetch, settings={"model": name, "revision": revision}, output=card)
+        settings = {"folder": str(card.parent), "model": name, "revision": revision}
+        call(import_model.fetch, settings=settings, output=card)
         return card
 
     return fetch

@@ -188,6 +188,13 @@ def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenize
     assert special == (1, 3, 2, 2)
 
 
+def test_a_piece_of_text_is_no_language_tag(nllb: tuple[Path, Config, object]) -> None:
+    folder, described, tokenizer = nllb
+    piece = next(piece for piece in tokenizer.get_vocab() if piece.isalpha())
+    with pytest.raises(UserError, match=f"target_tag: the model has no language tag {piece}"):
+        read_tokenisers(folder, described, **NLLB | {"target_tag": piece})
+
+
 def test_an_nllb_folder_of_transformers_4_has_no_table(nllb: tuple[Path, Config, object]) -> None:
     folder, described, original = nllb
     expected = read_tokenisers(folder, described, **NLLB)
@@ -195,7 +202,7 @@ def test_an_nllb_folder_of_transformers_4_has_no_table(nllb: tuple[Path, Config,
     (folder / "tokenizer_config.json").write_text(
         '{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}'
     )
-    with pytest.raises(UserError, match="the model has no token eng_Latn"):
+    with pytest.raises(UserError, match="the model has no language tag eng_Latn"):
         read_tokenisers(folder, described, **NLLB)
     table = original.get_vocab().items()
     languages = {token: number for token, number in table if token[3:4] == "_" or token == "<mask>"}

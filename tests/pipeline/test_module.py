@@ -107,6 +107,20 @@ def test_a_missing_text_stops_a_module_and_its_prefix_does_not_move_it(importer:
         snakemake(importer, "--dry-run", "second_all")
 
 
+def test_a_prefix_does_not_move_models_of_the_hub(importer: Path) -> None:
+    settings = yaml.safe_load((importer / "config.yaml").read_text(encoding="utf-8"))
+    for name in ("vocabulary", "model"):
+        settings["heads"].pop(name, None)
+    settings["heads"]["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "owner/theirs"}
+    (importer / "config.yaml").write_text(
+        yaml.safe_dump(settings, sort_keys=False), encoding="utf-8"
+    )
+    printed = snakemake(importer, "--dry-run", "--printshellcmds", "second_all")
+    jobs = [line for line in printed.splitlines() if "exchange.import_model" in line]
+    assert len(jobs) == 2  # it is fetched, and imported
+    assert all('"folder": "data/models/owner--theirs"' in line for line in jobs)
+
+
 @pytest.fixture
 def hosted(tmp_path: Path) -> tuple[Path, Path]:
     """A repository of the working tree with the tag v1.0.0, and a cache in which Snakemake finds it

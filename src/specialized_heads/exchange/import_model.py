@@ -21,6 +21,7 @@ WANTED = ("README.md", "*.json", "*.spm", "*.model", "vocab.txt")
 
 
 class Fetched(stage.Section):
+    folder: str  # in the folder of downloads, which a module's prefix does not move
     model: str
     revision: str | None
 
@@ -33,7 +34,7 @@ def fetch(files: stage.Files, settings: Fetched) -> None:
     `convert` to read. The card says which commit was fetched, the licence, and the hash of each
     file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access to private models.
     """
-    folder, server = files.output.parent, os.environ.get("HF_ENDPOINT")
+    folder, server = Path(settings.folder), os.environ.get("HF_ENDPOINT")
     absent = f"{settings.model}: there is no such folder"
     try:
         with stage.optional("models"):

@@ -237,7 +237,10 @@ def convert(folder: Path) -> Path:
         said = f"is there already, and may differ from {path.name}; move it away to convert again"
         raise UserError(f"{folder / there}: {said}")
     config = read_config(folder, ("marian", "m2m_100", "bert"))
-    cls = getattr(library(), (config.architectures or ["AutoModel"])[0])
+    name = (config.architectures or ["AutoModel"])[0]
+    if (cls := getattr(library(), name, None)) is None:
+        said = f"transformers has no class {name}; set architectures to one that it has"
+        raise UserError(f"{folder / CONFIG}: {said}")
     options = LOCAL | {"use_safetensors": False, "dtype": "auto", "output_loading_info": True}
     try:
         model, loaded = cls.from_pretrained(folder, config=config, **options)

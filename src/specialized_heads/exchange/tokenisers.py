@@ -36,6 +36,7 @@ Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
 # tokens of M2M100, NLLB and MarianMT
 LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|>>.+<<")
+TAG = re.compile(rf"{LANGUAGE.pattern}|<.+>")  # "de" alone may be a piece of text
 CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
@@ -189,13 +190,13 @@ def _tag(
     folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool
 ) -> tuple[int, ...]:
     languages = sorted(filter(LANGUAGE.fullmatch, ids))
-    if tag in ids:
+    if tag in ids and TAG.fullmatch(tag):
         return (ids[tag],)
     if tag is not None:
         code = tag.strip("_<>")[:2]
         similar = [token for token in languages if token.strip("_<>")[:2] == code]
         known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
-        raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
+        raise UserError(f"{folder}: baseline.{key}: the model has no language tag {tag}{known}")
     if required:
         said = f"set baseline.{key}, such as {', '.join(languages[:5])}"
         raise UserError(f"{folder}: the model needs a language tag; {said}")

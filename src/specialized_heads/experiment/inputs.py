@@ -237,8 +237,9 @@ def hub_models(experiment: Experiment, *, root: str | Path) -> dict[Path, dict[s
 def fetch_settings(
     experiment: Experiment, /, *, name: str, root: str | Path, **_: str
 ) -> dict[str, str | None]:
-    """What to fetch from the hub into the folder `name`."""
-    return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
+    """What to fetch from the hub into the folder `name` of downloads."""
+    folder = Path(experiment.downloads.directory, "models", name)
+    return {"folder": str(folder)} | hub_models(experiment, root=root)[folder]
 
 
 def imported_files(
@@ -309,7 +310,8 @@ def _check_imported(experiment: Experiment, corpus: str, folder: Path, *, root: 
     if (folder / FACTS).is_file():
         said = "is the baseline of one seed; name its parent, with a folder per seed"
         raise UserError(f"{folder} {said}")
-    if folder.is_dir() and not any((folder / name).is_file() for name in MODEL_FILES):
+    there = folder.is_dir() and folder not in hub_models(experiment, root=root)  # or being fetched
+    if there and not any((folder / name).is_file() for name in MODEL_FILES):
         said = f"{folder} holds no given baseline and no model"
         raise UserError(f"{said}; check the path, or {REMEDY}")
     merged, override = experiment.for_corpus(corpus), experiment.corpora[corpus].override
