@@ -13,7 +13,7 @@ The name is the part of a path before the seed. Only this module writes and pars
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 # Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised:
 # controls, from random initialisation, in one decay of the learning rate; continued,
@@ -32,7 +32,11 @@ CONTROLS = tuple(
 KINDS = ("baseline", "checkpoint", "pruned", *CONTROLS, "cut", "finetuned")
 TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 # Scopes of pruning: encoder heads with the decoder frozen, or heads of all three types.
-SCOPES = ("encoder", "all")
+Scope = Literal["encoder", "all"]
+SCOPES = get_args(Scope)
+Criterion = Literal["gates", "importance", "relevance", "confidence", "random"]
+# What the description of a pruned model says of its gates.
+CERTAINTY = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
 TARGET = r"lambda[0-9.e+-]+|heads\d+"

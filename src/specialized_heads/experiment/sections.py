@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from specialized_heads.experiment.names import CONTINUED, SCOPES, Target
+from specialized_heads.experiment.names import CONTINUED, SCOPES, Criterion, Target
 from specialized_heads.experiment.sources import Distinct, FilePath
 from specialized_heads.stage import Section
 
@@ -279,7 +279,7 @@ class Ablation(Section):
 class Comparison(Section):
     """Criteria for choosing the heads to keep: each keeps as many as each pruned model has left."""
 
-    criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
+    criteria: Distinct[Criterion] = Field(
         [],
         description="gates: the heads that pruning with gates keeps; random: the median of "
         "several draws; the others: the heads with the largest value in the baseline",

@@ -30,7 +30,6 @@ scratch, which so end with as many updates, in as many decays, as pruned models.
 
 import copy
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +38,7 @@ from torch import Tensor
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.experiment.names import Criterion, Scope
 from specialized_heads.model.architecture import Head, heads_of
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import architecture_of, load, load_on, save
@@ -123,8 +123,8 @@ def importance(files: stage.Files, settings: ImportanceSettings) -> None:
 
 
 class CutSettings(stage.Section):
-    criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
-    scope: Literal["encoder", "all"]
+    criterion: Criterion
+    scope: Scope
     column: str | None  # of the table that ranks them; None: gates and random
     seed: int  # of the random orders
     draws: int = 1  # of them

@@ -22,10 +22,11 @@ too slow, or too fast for the weights to follow.
 
 import copy
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.experiment.names import CERTAINTY, Scope
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
@@ -37,8 +38,6 @@ from specialized_heads.training.state import check, distributed, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
-# Of the gates, in the description of the model.
-CERTAINTY = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
 MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
 MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
@@ -47,7 +46,7 @@ class FineTuning(stage.Section):
     """Settings of a training without gates."""
 
     seed: int
-    scope: Literal["encoder", "all"]
+    scope: Scope
     dropout: float
     training: Training
     device: str

@@ -17,7 +17,7 @@ import yaml
 from specialized_heads import stage
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.experiment.file import load
-from specialized_heads.experiment.names import TRAINED, columns
+from specialized_heads.experiment.names import CERTAINTY, TRAINED, columns
 from specialized_heads.heads.functions import BY_NAME, LEAST_ARCS, SYNTACTIC
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
@@ -30,8 +30,6 @@ KEYS |= {
     "seed": "Int64",
     "update": "Int64",
 }
-# Of a model pruned with gates, in `model.json`; see `pruning.prune`.
-GATES = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
 # Columns that a table has even if nothing in it was measured, such as those of one kind of
 # ablation.
 COLUMNS = {
@@ -77,7 +75,7 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
     row |= {
         f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS
     }
-    row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
+    row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in CERTAINTY}
     row["fixed_patterns"] = bool(architecture.get("fixed_patterns"))
     row["parameters"] = described["parameters"]
     if "target_vocabulary" in architecture:
