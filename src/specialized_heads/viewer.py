@@ -218,6 +218,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
         "heads": read_heads(files.heads),
         "sentences": sentences,
+        "sourceTags": len(store.tokens.source_tags),
         "sameRelation": STANFORD,
     }
     stage.write_file(files.output, page(data))

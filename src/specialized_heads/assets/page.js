@@ -4,6 +4,7 @@
    order: per type, [layer, head] of each map; layers, perLayer: how many there were before pruning;
    sentences: text, subwords of both sides, words (form, head, relation, pieces), and per type the maps of all heads, as
    base64 of one byte per weight, (heads, queries, keys);
+   sourceTags: how many language tags every source begins with;
    sameRelation: names of Stanford Dependencies to those of Universal Dependencies, for relations that differ in name only.
    Text always enters the page as text, never as HTML. */
 "use strict";
@@ -110,14 +111,15 @@ function attention(head, index) {
   const size = queries.length * keys.length;
   const place = DATA.order[head.type].findIndex(([layer, one]) => layer === head.layer && one === head.head);
   const bytes = decoded.get(at).subarray(place * size, (place + 1) * size);
-  return { queries, keys, weight: (query, key) => bytes[query * keys.length + key] / 255 };
+  const tags = { queries: head.type === "encoder" ? DATA.sourceTags : 0, keys: head.type === "decoder" ? 0 : DATA.sourceTags };
+  return { queries, keys, tags, weight: (query, key) => bytes[query * keys.length + key] / 255 };
 }
 
-/* The key with the largest weight, as in the scores: </s> is excluded as query and as key. -1 for ties, because the steps in
-   which weights are stored do not tell which was the largest. */
+/* The key with the largest weight, as in the scores: </s> and the tags of a source are excluded as query and as key. -1 for
+   ties, because the steps in which weights are stored do not tell which was the largest. */
 function most(map, query) {
-  if (map.queries[query] === END) return -1;
-  const weights = map.keys.map((key, position) => (key === END ? -1 : map.weight(query, position)));
+  if (map.queries[query] === END || query < map.tags.queries) return -1;
+  const weights = map.keys.map((key, position) => (key === END || position < map.tags.keys ? -1 : map.weight(query, position)));
   const largest = Math.max(...weights);
   const best = weights.indexOf(largest);
   return best === weights.lastIndexOf(largest) ? best : -1;

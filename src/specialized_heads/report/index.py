@@ -58,12 +58,11 @@ def of_models(models: pd.DataFrame) -> dict[str, list[str]]:
     for title, rows in models.astype({"target_heads": float}).groupby("title", sort=False):
         rows = rows.assign(heads=rows[TOTALS].sum(axis=1), decided=is_decided(rows).astype(float))
         whole = rows.loc[rows["kind"] == "baseline", "heads"].max()
-        kept = rows[
-            (rows["kind"] == "baseline") | ((rows["kind"] == "pruned") & (rows["heads"] < whole))
-        ]
+        kept = rows[rows["kind"].isin(["baseline", "pruned"])]
         means = sweep.over_seeds(
             kept, ["heads", "bleu", "decided"], ["metric", "scope", *sweep.TARGET]
         )
+        means = means[(means["kind"] == "baseline") | (means["heads"] < whole)]
         means = means.assign(undecided=means["decided"] < 1)
         for name, kind in (("Baseline", "baseline"), ("Best pruned", "pruned")):
             ranked = means[means["kind"] == kind].sort_values(

@@ -205,6 +205,7 @@ def label_lowest(grid: np.ndarray, label: str) -> None:
         [axes for axes in column if axes.axison][-1].set_xlabel(label)
 
 
+LEGEND_LINE = 0.13  # inches, in small print
 BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # the box of text above lines
 
 
@@ -234,6 +235,16 @@ def legend(figure: Figure, handles: Sequence[Artist], *, ncols: int, **options: 
         spare[0].legend(handles=handles, loc="center", **options).set_in_layout(False)
     else:
         figure.legend(handles=handles, loc="outside lower center", ncols=ncols, **options)
+
+
+def legend_height(handles: Sequence[Artist], *, ncols: int) -> float:
+    """The height in inches of a legend in small print below a figure; its columns fill one after
+    another."""
+    lines = [1 + str(handle.get_label()).count("\n") for handle in handles]
+    each = max(1, -(-len(lines) // ncols))
+    return LEGEND_LINE * max(
+        (sum(lines[start : start + each]) for start in range(0, len(lines), each)), default=0
+    )
 
 
 def evenly(count: int, *, most: int) -> list[int]:

@@ -9,6 +9,7 @@ For each claim and corpus one experiment counts (`RULE`); the page lists the oth
 
 import os
 from collections.abc import Iterator, Sequence
+from math import isnan
 from pathlib import Path
 from textwrap import fill
 from urllib.parse import quote
@@ -28,7 +29,7 @@ from specialized_heads.report.claims.claim import (
     judged,
     ours,
 )
-from specialized_heads.report.claims.evidence import every_evidence
+from specialized_heads.report.claims.evidence import attends, every_evidence
 from specialized_heads.report.claims.inference import proportion
 from specialized_heads.report.data import is_decided
 from specialized_heads.report.make import escape_markdown
@@ -95,11 +96,11 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             CLAIMS[name].scopes != ["all"] or _equally_deep(own[corpus].models)
             for name, corpus in zip(rows["claim"], rows["corpus"])
         ]
-        losses = [tuple(_losses(own[corpus].models)) for corpus in rows["corpus"]]
+        same = [tuple(_identities(own[corpus])) for corpus in rows["corpus"]]
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
-        frames.append(rows.assign(updates=updates, alike=alike, losses=losses, **more))
+        frames.append(rows.assign(updates=updates, alike=alike, same=same, **more))
     rows = pd.concat(frames, ignore_index=True)
-    return pd.concat([rows, _pooled(rows)], ignore_index=True).drop(columns="losses")
+    return pd.concat([rows, _pooled(rows)], ignore_index=True).drop(columns="same")
 
 
 def _equally_deep(models: pd.DataFrame) -> bool:
@@ -107,9 +108,15 @@ def _equally_deep(models: pd.DataFrame) -> bool:
     return models.loc[models["kind"] == "baseline", data.TOTALS].nunique(axis=1).eq(1).all()
 
 
-def _losses(models: pd.DataFrame) -> pd.Series:
-    """The development losses of the baselines, which tell whether two are the same model."""
-    return models.loc[models["kind"] == "baseline", "dev_loss"].round(4)
+def _identities(tables: data.Tables) -> list[float | bytes]:
+    """What tells whether two baselines of a corpus are the same model, by seed: their development
+    losses; of imported models, which have none, what their heads do."""
+    models = tables.models[tables.models["kind"] == "baseline"].sort_values("seed")
+    heads = tables.heads[tables.heads["kind"] == "baseline"]
+    return [
+        attends(heads[heads["seed"] == seed]) if isnan(loss) else loss
+        for seed, loss in zip(models["seed"], models["dev_loss"].astype(float).round(4))
+    ]
 
 
 def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -119,10 +126,10 @@ def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
     shares = rows[rows["of"].eq("baselines") & rows["unit"].eq(Unit.SHARE.value)]
     shares = shares[shares["claim"].map(lambda name: CLAIMS[name].of_baselines).astype(bool)]
     for name, same in shares.sort_values("n", ascending=False).groupby("claim", sort=False):
-        seen: set[tuple[str, float]] = set()
+        seen: set[tuple[str, float | bytes]] = set()
         count, used = 0, []
         for row in same.itertuples():
-            own = {(row.corpus, loss) for loss in row.losses}
+            own = {(row.corpus, one) for one in row.same}
             if not own & seen:
                 seen |= own
                 count += round(row.value * row.n)
@@ -214,19 +221,22 @@ def _item(text: str) -> str:
 
 
 def _experiments(folders: list[Path], output: Path) -> str:
-    """The baselines of each experiment, as a table: those with equal losses are the same models."""
-    models = pd.concat(data.load([folder]).models.assign(folder=folder) for folder in folders)
-    models = models[models["kind"] == "baseline"].sort_values(["corpus", "seed"], kind="stable")
-    most = models.groupby(["folder", "corpus"])["seed"].transform("size")
-    models = models.assign(most=most, loss=_losses(models))
-    models = models.sort_values("most", ascending=False, kind="stable")
+    """The baselines of each experiment, as a table."""
+    found = []
+    for folder in folders:
+        tables = data.load([folder])
+        models = tables.models[tables.models["kind"] == "baseline"].sort_values("seed")
+        for corpus, same in models.groupby("corpus", sort=False):
+            found.append((folder, corpus, same, _identities(tables.of(corpus))))
+    # A model belongs to the experiment with most baselines, then to that with the lowest seed.
+    found.sort(key=lambda one: (-len(one[2]), one[1], one[2]["seed"].iloc[0]))
     head = ["| experiment | corpus | baselines | updates | the same models |", "|" + " --- |" * 5]
     lines: list[str] = []
     first: dict[tuple, str] = {}
-    for (folder, corpus), same in models.groupby(["folder", "corpus"], sort=False):
+    for folder, corpus, same, identities in found:
         name, owned = same["experiment"].iloc[0], []
-        for seed, loss in zip(same["seed"], same["loss"]):
-            owner = first.setdefault((corpus, loss), f"seed {seed} of {name}")
+        for seed, identity in zip(same["seed"], identities):
+            owner = first.setdefault((corpus, identity), f"seed {seed} of {name}")
             owned += [owner] * (not owner.endswith(f" of {name}"))
         where = quote(os.path.relpath(folder.parent / "claims.md", output.parent))
         updates = f"{same['updates'].max():,}"

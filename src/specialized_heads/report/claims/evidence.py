@@ -302,13 +302,19 @@ def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
     return every
 
 
+def attends(heads: pd.DataFrame) -> bytes:
+    """How the heads of a model attend, which tells whether two models are the same."""
+    columns = ["layer", "confidence", "entropy"]
+    return heads.sort_values(HEAD)[columns].to_numpy(float).tobytes()
+
+
 def distinct(tables: Tables) -> Tables:
     """The tables of a corpus without seeds whose baseline is that of an earlier seed: the heads of
     an imported model attend alike with every seed, so it is one baseline."""
     heads = tables.heads[tables.heads["kind"] == "baseline"]
     seeds: dict[bytes, int] = {}
-    for seed, same in heads.sort_values(HEAD).groupby("seed"):
-        seeds.setdefault(same[["layer", "confidence", "entropy"]].to_numpy(float).tobytes(), seed)
+    for seed, same in heads.groupby("seed"):
+        seeds.setdefault(attends(same), seed)
     same = sorted(set(heads["seed"]) - set(seeds.values()))
     if not same:
         return tables

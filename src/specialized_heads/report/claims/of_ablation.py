@@ -272,6 +272,7 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Data
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     """The share of heads that the finished model can lose, in steps of pruning."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
+    evidence.require_trained()
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
     values, *ends = (shares[name] for name in with_ends("kept"))

@@ -249,7 +249,8 @@ def _cell(row: dict) -> str:
 
 def alone_caption(rows: pd.DataFrame) -> str:
     metric = score_name(rows)
-    reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
+    both = f"{paper.ALONE}; {paper.BERT_ALONE}"
+    reported = {"BLEU": paper.ALONE, "score": both}.get(metric, paper.BERT_ALONE)
     return ALONE_CAPTION.format(metric=metric, level=paper.SIGNIFICANT, paper=reported)
 
 

@@ -279,8 +279,11 @@ def criteria_numbers(tables: Tables) -> pd.DataFrame:
         models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
         models = models.assign(better_draws=_better_draws(models))
         # Of a pruned model, it is the difference from λ 0; older tables have none.
+        own = models["kind"].isin(["cut", "finetuned"])
         beside = models.reindex(columns=with_ends(GATES)).astype(float)
-        models[with_ends(GATES)] = beside.where(models["kind"].isin(["cut", "finetuned"]))
+        models[with_ends(GATES)] = beside.where(own)
+        if (samples := f"{GATES}{sweep.SAMPLES}") in models:
+            models[samples] = models[samples].where(own)
         for scope in (
             name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])
         ):

@@ -100,7 +100,7 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
                 # Where two models have equally many heads, the line goes to the stronger penalty.
                 sweep.line(axes, series.iloc[::-1], x="share", y=y, look=line)
         for control in rows[rows["lam"] == 0].itertuples():
-            place = {"xytext": (5, 5 + 8 * number), "textcoords": "offset points"}
+            place = {"xytext": (5, 5 + 8 * (number % 3)), "textcoords": "offset points"}
             panels[1].annotate(
                 "λ 0", (control.share, control.difference), size=6.5, color=look.colour, **place
             )
@@ -128,6 +128,7 @@ def figure7_draw(points: pd.DataFrame) -> Figure:
         *sweep.bars_key(points),
         *sweep.key(points),
     ]
+    drawn.set_figheight(max(drawn.get_figheight(), 2.0 + style.legend_height(handles, ncols=2)))
     style.legend(drawn, handles, ncols=2)
     return drawn
 
@@ -203,10 +204,13 @@ def _table2_row(same: pd.DataFrame) -> dict[str, str]:
         "enc/dec/cross": sweep.heads_text(same[TOTALS].mean()),
     }
     for prefix, names in SHOWN.items():
-        bleu, tokens = same[f"{prefix}bleu"], same[f"{prefix}bleu_tokenised"]
-        low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
-        p_value = sweep.p_of_seeds(same[f"{prefix}p_value"], same[f"{prefix}difference"])
+        own = same.dropna(subset=f"{prefix}bleu")
+        bleu, tokens = own[f"{prefix}bleu"], own[f"{prefix}bleu_tokenised"]
+        low, high = own[f"{prefix}bleu_low"].mean(), own[f"{prefix}bleu_high"].mean()
+        p_value = sweep.p_of_seeds(own[f"{prefix}p_value"], own[f"{prefix}difference"])
         text = sweep.value_text(bleu.mean(), sd=bleu.std(), low=low, high=high, digits=digits)
+        if 0 < len(own) < len(same):
+            text += f", seed{'s' * (len(own) > 1)} {', '.join(map(str, own['seed']))}"
         texts = [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_text(p_value)]
         line |= dict(zip(names, texts, strict=True))
     return line

@@ -110,7 +110,7 @@ def labels_shown(rows: pd.DataFrame) -> pd.DataFrame:
         for column, name in SHARES.items():
             line[name] = sweep.between(seeds[column], "{:.2f}")
         margin = sweep.between(100 * seeds["margin"], "{:+.0f}")
-        if len(seeds) == 1 and best["relation"]:
+        if len(seeds) == 1 and pd.notna(best["relation"]):
             low, high = 100 * best["margin_low"], 100 * best["margin_high"]
             margin += f" [{low:.0f}, {high:.0f}] {relation_name(best['relation'])}"
         line["syntactic margin, points"] = margin

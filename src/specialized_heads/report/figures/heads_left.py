@@ -23,6 +23,7 @@ FIGURE8_COLUMNS += ["functions", "names"]
 FIGURE9_COLUMNS = [*sweep.POINT, "type", *with_ends("pruned", "active"), "heads"]
 FIGURE9_COLUMNS += with_ends("share")
 PANELS = 3  # per row
+CROWDED = 14  # columns whose labels have no room beside each other
 # the line on which all types lose the same share of their heads
 ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}
 FIGURE10_COLUMNS = [*sweep.POINT, "type", "layers", *with_ends("pruned"), "active", "heads"]
@@ -120,7 +121,7 @@ def figure8_draw(cells: pd.DataFrame) -> Figure:
         if left < most:
             axes.plot(x + 0.465, by_chance * left, clip_on=False, **CHANCE)
     labels = [sweep.column_label(column.iloc[0], len(columns)) for column in columns.values()]
-    axes.set_xticks(range(len(columns)), labels)
+    axes.set_xticks(range(len(columns)), labels, rotation=90 if len(columns) > CROWDED else 0)
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)

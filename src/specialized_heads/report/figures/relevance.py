@@ -158,14 +158,11 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
     if confidence:
         ends["confidence"] = (0.0, 1.0)
     for block, title in zip(blocks, titles, strict=False):  # the last block may stay empty
-        model = heads[heads["corpus"] == title]
-        block.suptitle(
-            style.wrap(
-                f"{title}, seed {seeds[title]}: {len(model)} encoder heads",
-                inches=width / across,
-                size=8,
-            )
+        model, seed = heads[heads["corpus"] == title], seeds[title]
+        text = (
+            title + (f", seed {seed}" if pd.notna(seed) else "") + f": {len(model)} encoder heads"
         )
+        block.suptitle(style.wrap(text, inches=width / across, size=8))
         if model.empty:
             style.message(
                 block.subplots(), "no encoder head is left in this model", inches=width / across
@@ -262,19 +259,22 @@ def rules_shown(rows: pd.DataFrame) -> pd.DataFrame:
     first rule.
     """
     lines = []
+    first = rows.groupby("corpus")["rule"].first().unique()  # each corpus may have its own
+    against = RULES[first[0]] if len(first) == 1 else "the corpus's first rule"
     for (corpus, seed, rule), same in rows.groupby(["corpus", "seed", "rule"], sort=False):
         layers, whole = same[same["layer"].notna()], same[same["layer"].isna()].squeeze()
         line = {"corpus": corpus, "seed": str(seed), "rule": RULES[rule]}
         line["sum over a layer"] = minus(sweep.between(layers["sum"], "{:.2f}"))
         line["halves agree on the top head"] = sweep.between(layers["top_head"], "{:.2f}")
         line["ρ with confidence, by layer"] = minus(
-            " ".join(f"{value:.2f}" for value in layers["confidence"])
+            " ".join("–" if pd.isna(value) else f"{value:.2f}" for value in layers["confidence"])
         )
         line["ρ with confidence"] = sweep.interval_text(whole, "confidence", digits=2) or "–"
         rank = f"{whole['mean_rank']:.1f} of {layers['heads'].max()}" if whole["labelled"] else "–"
         line["mean rank of heads with a function"] = rank
         line["AUC, function against none"] = sweep.interval_text(whole, "auc", digits=2) or "–"
         line["share of the top quarter"] = sweep.between(layers["top_quarter"], "{:.2f}")
-        line[f"ρ with {RULES[rows['rule'].iloc[0]]}"] = minus(f"{whole['order']:.2f}")
+        order = whole["order"]
+        line[f"ρ with {against}"] = "–" if pd.isna(order) else minus(f"{order:.2f}")
         lines.append(line)
     return pd.DataFrame(lines)

@@ -179,9 +179,8 @@ def figure4_draw(scores: pd.DataFrame) -> Figure:
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
     key = _key(scores, looks)
-    drawn, _, panels = style.panels(
-        len(rows), across=1, height=1.95, more_height=0.3 * -(-len(key) // ACROSS)
-    )
+    below = max(0.3 * -(-len(key) // ACROSS), 0.2 + style.legend_height(key, ncols=ACROSS))
+    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=below)
     for axes, row in zip(panels, rows, strict=True):
         for number, name in enumerate(row):
             columns = style.by(groups[name], "corpus")
@@ -255,7 +254,8 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
     for corpus, (colour, marker) in looks.items():
         own = scores[scores["corpus"] == corpus]
         heads = heads_text(len(own[["layer", "head"]].dropna().drop_duplicates()))
-        ours = f"{corpus}, seed {own['seed'].iloc[0]} ({heads})"
+        seed = own["seed"].iloc[0]
+        ours = corpus + (f", seed {seed}" if pd.notna(seed) else "") + f" ({heads})"
         label = corpus if corpus in paper.MARKERS else ours
         handles.append(style.marker_key(label, color=colour, marker=marker))
     grey = {"color": style.PAPER_COLOUR}
