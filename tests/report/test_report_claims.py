@@ -320,6 +320,23 @@ def test_the_same_baseline_with_several_seeds_is_one(kept, caplog) -> None:
     assert "seeds without a baseline of their own, which the claims leave out: 2, 3" in caplog.text
 
 
+def test_an_imported_baseline_of_two_experiments_is_one(kept, tmp_path: Path) -> None:
+    """It has no log, hence no development loss."""
+    folders = [kept("a"), kept("b")]
+    for folder in folders:
+        models = pd.read_parquet(folder / "models.parquet")
+        models.assign(dev_loss=nan).to_parquet(folder / "models.parquet")
+    heads = pd.read_parquet(folders[0] / "heads.parquet")
+    heads.to_parquet(folders[1] / "heads.parquet")
+    rows = across.measured(folders)
+    assert "all" not in set(rows["experiment"])  # one baseline is not pooled with itself
+    page = across.page(across.ranked(rows), output=tmp_path / "evidence", notes={})
+    assert "seed 1 of a |" in page
+    heads.assign(confidence=heads["confidence"] / 2).to_parquet(folders[1] / "heads.parquet")
+    pooled = across.measured(folders).query("experiment == 'all'")
+    assert len(pooled) and set(pooled["baselines"]) == {2}
+
+
 def test_of_two_tasks_ranked_alike_the_least_favourable_counts(kept) -> None:
     rows = across.measured([kept("a")])
     tasks = [rows.assign(corpus=name) for name in ("one", "two", "three")]
@@ -357,7 +374,7 @@ def test_that_something_exists_is_judged_on_each_baseline_once() -> None:
             ("default", "de", 1.0, 1, (1.28,)),
             ("other", "fr", 0.5, 2, (1.29, 0.96)),  # equal losses on another corpus
         ],
-        columns=["experiment", "corpus", "value", "n", "losses"],
+        columns=["experiment", "corpus", "value", "n", "same"],
     )
     known = {"claim": "positional", "of": "baselines", "unit": "share", "verdict": "", "note": ""}
     known |= {"low": nan, "high": nan, "baselines": 1}

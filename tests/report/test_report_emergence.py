@@ -91,10 +91,12 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     models = tables.models.assign(dev_loss=2.0)
     unscored = tables.heads.assign(**{name: np.nan for name in tables.heads if "_margin" in name})
     for given in (tables.heads[tables.heads["type"] != "encoder"], unscored):
-        line = functions.labels_shown(
-            functions.labels_numbers(tables._replace(models=models, heads=given))
-        ).iloc[0]
+        numbers = functions.labels_numbers(tables._replace(models=models, heads=given))
+        line = functions.labels_shown(numbers).iloc[0]
         assert line["syntactic margin, points"] == "–"
+        beside = pd.concat([rows[:1], numbers[:1].assign(corpus="B")]).convert_dtypes()
+        margins = functions.labels_shown(beside)["syntactic margin, points"]
+        assert margins.tolist() == [alone["syntactic margin, points"], "–"]
 
 
 # The table of relevance by rule, from planted relevances.
@@ -137,6 +139,10 @@ def test_each_rule_of_each_baseline_has_its_layers_and_all_together(make) -> Non
     assert lines["sum over a layer"].tolist() == ["1.00", "−0.20"] * 2
     assert lines["halves agree on the top head"].unique().tolist() == ["0.50 to 1.00"]
     assert lines.loc[1, "ρ with confidence, by layer"] == "−1.00 −1.00 −1.00"
+    other = rows[rows["rule"] == "epsilon"].assign(corpus="B", confidence=np.nan)
+    lines = relevance.rules_shown(pd.concat([rows[rows["corpus"] == "EN-FR"], other]))
+    assert lines["ρ with the corpus's first rule"].tolist()[:2] == ["1.00", "−1.00"]
+    assert lines["ρ with confidence, by layer"].iloc[-1] == "– – –"
 
 
 def test_without_functions_there_is_no_rank_of_them(make) -> None:

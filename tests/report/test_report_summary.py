@@ -203,6 +203,9 @@ def test_the_page_of_all_results_begins_with_the_models_and_the_claims(make, pag
         make.model("pruned/all_heads12", few, loss=0.5),
         make.model("pruned/all_lambda0.1", few, loss=-1.0, gates_decided=0.5),
         make.model("scratch/all_lambda0.1", few, loss=-3.0),
+        # Of two seeds, one has lost no heads: the mean of both counts.
+        make.model("pruned/all_lambda0.001", [[8] * 3] * 3, loss=3.0),
+        make.model("pruned/all_lambda0.001", [[8, 8, 4], [8] * 3, [8] * 3], loss=0.0, seed=2),
     ]
     tables = make.tables(models={TITLE: rows, "verdict": [make.model()]})
     verdicts = {

@@ -336,3 +336,11 @@ def test_table2_shows_mean_and_deviation_over_seeds(make) -> None:
         "0.060",
     ]
     assert (table["corpus"] == paper.WMT).sum() == 5  # the paper's models are not averaged
+    # Where one seed alone has a twin, the cell is of this seed, and says so.
+    scratch = [name for name in numbers if name.startswith("scratch_")]
+    numbers.loc[(numbers["kind"] == "pruned") & (numbers["seed"] != 2), scratch] = np.nan
+    cell = costs.table2_shown(numbers).set_index("model").loc["λ 0.01"]
+    assert cell[["BLEU from scratch", "p (scratch)"]].tolist() == [
+        "26.0 [25.0, 27.0], seed 2",
+        "0.040",
+    ]
