@@ -235,9 +235,10 @@ def test_a_click_on_a_head_changes_map_labels_and_address(made, shown) -> None:
 
 # the second stands after a pruned one
 @pytest.mark.parametrize("head", [("encoder", 2, 2), ("cross", 2, 1)])
-def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head) -> None:
+@pytest.mark.parametrize("tags", [0, 1])  # language tags that a source begins with
+def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head, tags: int) -> None:
     kind, *numbers = head
-    data = data_of(made())
+    data = data_of(made()) | {"sourceTags": tags}
     position, sentence = data["order"][kind].index(numbers), data["sentences"][2]
     shape = (len(data["order"][kind]), -1, len(sentence["source"]))
     stored = np.frombuffer(base64.b64decode(sentence["maps"][kind]), np.uint8).reshape(shape) / 255
@@ -256,9 +257,11 @@ def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head) -> None:
         ".map((row) => [...row.querySelectorAll('td')].findIndex((cell) => cell.className === "
         "'most'))"
     )
-    expected = [row.argmax() if (row == row.max()).sum() == 1 else -1 for row in stored[:, :-1]]
-    # </s> does not look either
-    assert framed == (expected if kind == "cross" else [*expected[:-1], -1])
+    expected = [
+        tags + row.argmax() if (row == row.max()).sum() == 1 else -1 for row in stored[:, tags:-1]
+    ]
+    # Tags and </s> do not look either.
+    assert framed == (expected if kind == "cross" else [*[-1] * tags, *expected[tags:-1], -1])
 
 
 def test_types_sentences_and_subwords_are_chosen_by_hand(made, shown) -> None:
