@@ -238,3 +238,14 @@ def test_what_is_known_of_a_language_does_not_depend_on_how_its_code_is_written(
     assert {code: without_region(code) for code in codes} == codes
     assert tokenizer("zho_Hans") == tokenizer("zh") == "zh"
     assert tokenizer("jpn_Jpan") == tokenizer("tha") == "char"
+
+
+def test_the_interval_of_bleu_holds_95_in_100_resamples(scored) -> None:
+    result, bleu = scored(BAD), BLEU()
+    drawn = np.random.default_rng(1).integers(60, size=(400, 60))
+    scores = [
+        bleu.corpus_score([BAD[i] for i in rows], [[REFERENCES[i] for i in rows]]).score
+        for rows in drawn
+    ]
+    low, high = np.quantile(scores, (0.025, 0.975))
+    assert result["bleu_high"] - result["bleu_low"] == pytest.approx(high - low, rel=0.2)

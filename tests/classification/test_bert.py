@@ -346,3 +346,15 @@ def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> 
         assert torch.equal(again.source, batch.source)
     assert seen == {True, False}
     assert objective.loss(tiny(0), batch, label_smoothing=0.0) > 0
+
+
+def test_of_tokens_asked_for_80_in_100_are_hidden_and_10_kept(store) -> None:
+    objective = MaskedLanguageModel(tiny(0).architecture)
+    data = store([[2, *range(5, 15)]] * 20_000, [[]] * 20_000)
+    plain = make_batch(data, np.arange(20_000)).source
+    batch = objective.batch(data, np.arange(20_000), seed=1)
+    asked = batch.target_out != 0
+    found, before = batch.source[asked], plain[asked]
+    # Of the tokens drawn in place of others, 3 of 20 are special and 1 of 20 is the token itself.
+    shares = [float((found == token).double().mean()) for token in (4, before)]
+    assert shares == pytest.approx([0.8 + 0.1 * 3 / 20, 0.1 + 0.1 / 20], abs=0.008)

@@ -12,6 +12,7 @@ from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.heads import maps
+from specialized_heads.heads.analyse import OfType
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import save
@@ -207,3 +208,14 @@ def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
     first = [[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4]]
     weights = torch.tensor([first, [[0.3, 0.7, 0, 0]] * 3])
     assert maps.argmax(weights[:, None], real)[:, 0].tolist() == [[1, 2, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_output_norm_is_its_mean_over_queries(tiny_model, store, kind) -> None:
+    counts, norms = OfType(kind, 4, reach=6), []
+    for batch in maps.attention_maps(tiny_model(), store(SOURCES, TARGETS), tokens=10):
+        best = maps.argmax(batch.weights[kind], batch.keys[kind]).numpy()
+        counts.add(batch, best, eos=3)
+        norms.append(batch.norms[kind].transpose(1, 2)[batch.queries[kind]])
+    expected = torch.cat(norms).mean(0)
+    assert counts.means()["output_norm"] == pytest.approx(expected.numpy(), rel=1e-5)

@@ -250,3 +250,15 @@ def test_cross_heads(constructed, corpus: Corpus) -> None:
     assert heads[0]["positional_chance"] == pytest.approx(np.mean(near))
     assert {row["positional_share_raw"] for row in heads} == {None}
     assert heads[0]["eos_weight"] == pytest.approx(RESTING)
+
+
+def test_a_margin_that_may_be_chance_is_not_certain(constructed, corpus, monkeypatch) -> None:
+    intervals = analyse.bootstrap_intervals
+
+    def wide(*args, **how):
+        found = intervals(*args, **how)
+        return found | {"_margin_low": 0 * found["_margin_low"]}
+
+    monkeypatch.setattr(analyse, "bootstrap_intervals", wide)
+    [row] = constructed(encoder=[follow(corpus, "nsubj", to_head=True)])[0]["encoder"]
+    assert (row["relations"], row["relations_certain"]) == (["nsubj_dependent_to_head"], [])

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from specialized_heads.corpus.tokens import PAD, SpecialTokens
+from specialized_heads.model import attention as attention_module
+from specialized_heads.model import packing
 from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.transformer import Transformer
@@ -109,3 +111,16 @@ def test_dropout_is_drawn_in_packed_attention(tiny_model, batch: Batch) -> None:
 def test_analysis_and_evaluation_keep_padding(tiny_model) -> None:
     assert not tiny_model().packs()
     assert not tiny_model(fixed_patterns=True, heads=8, width=16).train().packs()
+
+
+def test_gradients_follow_the_weights_that_were_dropped(tiny_model, batch, monkeypatch) -> None:
+    def kept(x, rate):
+        drawn = torch.rand(x.numel(), generator=torch.Generator().manual_seed(1)).view(x.shape)
+        return (drawn >= rate).to(x.dtype) / (1 - rate)
+
+    monkeypatch.setattr(packing, "keep_mask", kept)
+    monkeypatch.setattr(attention_module, "dropout", lambda x, rate, training: x * kept(x, rate))
+    model = tiny_model().double().train()
+    for each in model.attentions():
+        each.dropout = 0.5
+    assert_packing_changes_nothing(model, batch)

@@ -19,7 +19,7 @@ from small import ENVIRONMENT, PRUNING, TRAINING, changed, killed_at, outputs
 from specialized_heads.model.architecture import KINDS, heads_of
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.gates import probability_open, soft
+from specialized_heads.model.gates import Mask, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune
 from specialized_heads.pruning.criteria import finetune
@@ -424,3 +424,17 @@ def test_gates_that_failed_are_remarked_on_and_sound_ones_are_not(gates, target,
     usual |= {"updates": "pruning.updates"}
     found = remark(gates, **(usual | target))
     assert re.match(said, found) if said else found is None
+
+
+def test_both_losses_are_those_of_their_gates(tiny_model, store, sentences) -> None:
+    gated, masked, dev = tiny_model(), tiny_model(), store(*sentences(10, seed=2))
+    attach_gates(gated, scope="all")
+    losses = {}
+    for name, rule in (("hard", lambda a: (a > 0).float()), ("soft", soft)):
+        for n, (own, other) in enumerate(zip(gated.attentions(), masked.attentions())):
+            own.gate.log_alpha.data = torch.tensor([0.5 - 0.2 * n, 0.1 * n - 0.25])
+            other.gate = Mask(rule(own.gate.log_alpha.detach()))
+        losses[f"loss_{name}"] = evaluate(masked, dev)
+    settings = prune.Settings(**SETTINGS | {"scope": "all"})
+    found = prune.describe(gated, dev, settings, whole=12, decision=40, updates_key="u")
+    assert {name: found[name] for name in losses} == pytest.approx(losses, rel=1e-5)

@@ -135,3 +135,12 @@ def test_the_slope_within_strata() -> None:
     assert shifted == pytest.approx(pooled)
     with pytest.raises(NotTestable, match="do not differ"):
         inference.slope(frame["seed"], frame["y"], frame[["seed"]])
+
+
+def test_the_interval_of_an_area_is_newcombes_over_its_strata() -> None:
+    strata = pd.DataFrame({"layer": [1] * 5 + [2] * 6 + [3] * 2})
+    labelled = pd.Series([True, True, False, False, False] + [True, False] * 3 + [False] * 2)
+    x = pd.Series(np.random.default_rng(1).random(13))
+    found = inference.area_interval(x, labelled, strata)
+    area = inference.area(x, labelled, strata)
+    assert found == inference.newcombe(area, [(2, 3), (3, 3)]) and found[0] < area < found[1]

@@ -23,7 +23,7 @@ from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import Data, Plan, train
 from specialized_heads.training.objective import ConstantLambda, HeadCountController, evaluate
-from specialized_heads.training.optimizers import is_layer_matrix
+from specialized_heads.training.optimizers import is_layer_matrix, make_optimizers
 from specialized_heads.training.state import DistributedContext, read_checkpoint
 
 PLAN = Plan(
@@ -312,3 +312,30 @@ def test_evaluation_is_per_token_without_dropout_whatever_the_batches(
     torch.manual_seed(99)
     assert evaluate(model, data) == loss
     assert not model.training
+
+
+def test_gates_are_drawn_anew_for_every_update(gated, data, tmp_path, monkeypatch) -> None:
+    seen, draw = [], loop.draw
+
+    def look(gates, generator) -> None:
+        draw(gates, generator)
+        seen.append(tuple(torch.cat([gate.noise for gate in gates]).tolist()))
+
+    monkeypatch.setattr(loop, "draw", look)
+    finished(gated(), PLAN, data, tmp_path)
+    assert len(set(seen)) == len(seen) == PLAN.updates
+
+
+def test_adam_has_the_constants_of_vaswani() -> None:
+    weight = torch.nn.Parameter(torch.zeros(1))
+    usual = {"gate_learning_rate": 0.1, "peak": 1.0, "precision": torch.float32, "map": map}
+    [adam] = make_optimizers({"w": weight}, PLAN, **usual)
+    expected = mean = square = 0.0
+    for step, gradient in enumerate((1.0, -3.0, 0.5), start=1):
+        weight.grad = torch.tensor([gradient])
+        adam.param_groups[0]["lr"] = 0.1
+        adam.step()
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.98 * square + 0.02 * gradient**2
+        size = (square / (1 - 0.98**step)) ** 0.5 + 1e-9
+        expected -= 0.1 * mean / (1 - 0.9**step) / size
+        assert weight.item() == pytest.approx(expected, rel=1e-5)
