@@ -134,3 +134,10 @@ def test_nothing_left_is_a_mistake(cleaned, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=said):
         cleaned(GOOD, GOOD, ("", ""), max_words=2)
     assert not (tmp_path / "clean.parquet").exists()
+
+
+@pytest.mark.parametrize("dense", ["天气很好", "ひらがな", "カタカナ", "날씨좋다"])
+def test_a_dense_character_counts_as_two_and_a_half_letters(cleaned, dense: str) -> None:
+    rows = [("a" * 20, dense), ("b" * 21, dense)]
+    kept, counts = cleaned(*rows, max_ratio=2)
+    assert (texts(kept), counts["dropped_in_cleaning"]["uneven"]) == (rows[:1], 1)

@@ -2,6 +2,7 @@
 they are largest."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +220,21 @@ def test_the_output_norm_is_its_mean_over_queries(tiny_model, store, kind) -> No
         norms.append(batch.norms[kind].transpose(1, 2)[batch.queries[kind]])
     expected = torch.cat(norms).mean(0)
     assert counts.means()["output_norm"] == pytest.approx(expected.numpy(), rel=1e-5)
+
+
+def test_tags_are_neither_queries_nor_keys(pruned: Transformer, store) -> None:
+    data = store([[7, *ids] for ids in SOURCES], [[8, *ids] for ids in TARGETS])
+    data = replace(data, tokens=replace(data.tokens, source_tags=(7,), target_tags=(8,)))
+    for batch in maps.attention_maps(pruned, data, tokens=12):
+        for row, number in enumerate(batch.sentences.tolist()):
+            source, target = len(SOURCES[number]), len(TARGETS[number])
+            places = range(batch.source.shape[1])
+            expected = [0 < place <= source for place in places]
+            for places_of in (batch.queries["encoder"], batch.keys["encoder"], batch.keys["cross"]):
+                assert places_of[row].tolist() == expected
+            # The tag takes the place of begin-of-sentence.
+            places = range(batch.keys["decoder"].shape[1])
+            expected = [bool(target) and 0 < place <= target + 1 for place in places]
+            for places_of in (batch.queries["cross"], batch.keys["decoder"]):
+                assert places_of[row].tolist() == expected
+            assert batch.queries["decoder"][row].tolist() == [1 < p <= target + 1 for p in places]

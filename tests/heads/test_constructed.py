@@ -262,3 +262,15 @@ def test_a_margin_that_may_be_chance_is_not_certain(constructed, corpus, monkeyp
     monkeypatch.setattr(analyse, "bootstrap_intervals", wide)
     [row] = constructed(encoder=[follow(corpus, "nsubj", to_head=True)])[0]["encoder"]
     assert (row["relations"], row["relations_certain"]) == (["nsubj_dependent_to_head"], [])
+
+
+def test_words_are_as_rare_as_in_the_training_set(constructed, corpus, token_file) -> None:
+    rows = [list(range(size)) for size in range(1, VOCABULARY + 1)]  # the higher an id, the rarer
+    token_file("train", rows, rows)
+
+    def rarest(number: int, piece: int) -> list[int]:
+        ids = corpus.source_ids[number]
+        return [ids.index(max(ids))]
+
+    [head] = constructed(encoder=[rarest])[0]["encoder"]
+    assert (head["functions"], head["rarest"]) == (["rare words"], 1.0)

@@ -422,3 +422,22 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
             across.notes_of(notes)
     with pytest.raises(UserError, match="no models.parquet"):
         across.measured([tmp_path])
+
+
+def test_evidence_is_ranked_as_the_rule_says() -> None:
+    """Each row is worse than the one before it by one criterion, and no worse by those after it."""
+    rows = [
+        ("enough baselines", "partly", 3, False, 1),
+        ("equally deep", "partly", 1, True, 1),
+        ("more baselines", "partly", 2, False, 1),
+        ("more updates", "partly", 1, False, 9),
+        ("more claims", "partly", 1, False, 1),
+        ("fewer claims", "partly", 1, False, 1),
+        ("confounded", "confounded", 4, True, 99),
+        ("not testable", "not testable", nan, True, 999),
+    ]
+    names = ["folder", "verdict", "baselines", "alike", "updates"]
+    table = pd.DataFrame(rows, columns=names).assign(claim="scratch", corpus="a")
+    other = table[table["folder"] == "more claims"].assign(claim="positional")
+    found = across.ranked(pd.concat([table[::-1], other], ignore_index=True))
+    assert found.loc[found["claim"] == "scratch", "folder"].tolist() == [row[0] for row in rows]

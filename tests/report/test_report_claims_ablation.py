@@ -96,3 +96,32 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
     for measure, changed, reason in cases:
         with pytest.raises(NotTestable, match=reason):
             measure(replace(evidence, **changed))
+
+
+def with_loss(evidence: Evidence, share: float, loss: float) -> Evidence:
+    """The evidence with this loss of BLEU at one step of the finished model."""
+    steps = evidence.systematic
+    here = steps["share"].eq(share) & steps["update"].isna()
+    changed = {name: steps[name].mask(here, -loss) for name in of_ablation.DELTA}
+    return replace(evidence, systematic=steps.assign(**changed))
+
+
+def test_a_lucky_step_beyond_a_loss_does_not_count(evidence: Evidence) -> None:
+    assert END(with_loss(evidence, 0.8, 0.0), kept=0.9).value == pytest.approx(0.5)
+
+
+def test_up_to_a_share_the_step_that_loses_most_counts(evidence: Evidence) -> None:
+    removed = partial(of_ablation.removed, with_loss(evidence, 0.1, 3.0), pruned="all", share=0.2)
+    assert (removed().value, removed(up_to=True).value) == pytest.approx((0.0, -0.1))
+
+
+def test_layers_that_gain_or_may_lose_by_chance_lose_nothing(evidence: Evidence) -> None:
+    single = evidence.single
+    first = single["what"].eq("alone") & single["layer"].eq(1)
+    gain, chance = first & single["type"].eq("encoder"), first & single["type"].eq("decoder")
+    changed = single.assign(
+        delta=single["delta"].mask(gain, 0.5), p_value=single["p_value"].mask(chance, 0.01)
+    )
+    tables = (single, changed)
+    shares = [of_ablation.one_is_enough(replace(evidence, single=each)).value for each in tables]
+    assert shares == pytest.approx([0, 2 / 9])

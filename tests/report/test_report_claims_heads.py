@@ -275,3 +275,15 @@ def test_claims_of_z_plus_are_of_z_plus_whichever_rule_comes_first(evidence: Evi
     only = evidence.heads.assign(relevance=other, relevance_epsilon=other)
     for name in ("relevance_confidence", "relevance_top", "relevance_first", "relevance_exception"):
         assert "relevance_z_plus is not measured" in reason(MEASURES[name], evidence, heads=only)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "share"),
+    [([-0.35, -0.2, *[0.075] * 6], 1.0), ([0.3, 0.19, *[0.085] * 5, -0.085], 0.0)],
+)
+def test_relevance_of_both_signs_dominates_by_its_size(three, relevance, share) -> None:
+    values = three.heads["head"].map(dict(enumerate(relevance, start=1)))
+    measured = MEASURES["relevance_dominated_weight_ratios"](
+        planted(three, relevance_epsilon=values)
+    )
+    assert measured.value == share

@@ -222,3 +222,13 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
     given = replace(evidence, scores=scores(*twins("continued")))
     elsewhere = of_scores.better_than(given, controls=["continued"], scope="encoder")
     assert elsewhere == fair and "scope all" in elsewhere.note
+
+
+@pytest.mark.parametrize(("fewer", "pairs"), [(3, 2), (4, 1)])  # 5% of 72 heads are 3.6
+def test_a_control_has_about_as_many_heads(evidence: Evidence, fewer: int, pairs: int) -> None:
+    first = [*ALL_TYPES[0.01][:2], [6 - fewer, 8, 8]]
+    controls = [
+        model(f"continued/all_lambda{lam}", kept, loss=0.5, updates=1040)
+        for lam, kept in ((0.01, first), (0.03, ALL_TYPES[0.03]))
+    ]
+    assert SCRATCH(replace(evidence, scores=scores(*controls))).n == pairs

@@ -344,3 +344,25 @@ def test_table2_shows_mean_and_deviation_over_seeds(make) -> None:
         "26.0 [25.0, 27.0], seed 2",
         "0.040",
     ]
+
+
+def test_the_baseline_has_the_mirrored_interval_of_its_reference(make) -> None:
+    kept = [[2, 0], FULL, FULL]
+    ends = {"difference_low": 0.5, "difference_high": 0.9, "difference_samples": [0.5, 0.9]}
+    rows = [
+        make.model("baseline", [FULL] * 3),
+        make.model("pruned/encoder_lambda0", [FULL] * 3, loss=-0.6, **ends),
+        make.model(
+            "pruned/encoder_lambda0.01",
+            kept,
+            loss=0.6,
+            difference_samples=[-0.7, -0.5],
+            counterpart_difference_samples=[-1.3, -1.1],
+        ),
+    ]
+    tables = make.tables(models={"EN-FR": rows})
+    found, reference = sweep.against_reference(tables.models, scope="encoder")
+    assert reference == "λ 0"
+    assert found[INTERVAL].iloc[0].tolist() == pytest.approx([-0.6, -0.9, -0.5])
+    samples = np.stack(found["difference_samples"].to_list())
+    assert samples.tolist() == [[-0.5, -0.9], [0.0, 0.0], [-1.3, -1.1]]

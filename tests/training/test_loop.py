@@ -20,7 +20,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
-from specialized_heads.training.batching import make_batch
+from specialized_heads.training.batching import joined, make_batch
 from specialized_heads.training.loop import Data, Plan, train
 from specialized_heads.training.objective import ConstantLambda, HeadCountController, evaluate
 from specialized_heads.training.optimizers import is_layer_matrix, make_optimizers
@@ -339,3 +339,13 @@ def test_adam_has_the_constants_of_vaswani() -> None:
         size = (square / (1 - 0.98**step)) ** 0.5 + 1e-9
         expected -= 0.1 * mean / (1 - 0.9**step) / size
         assert weight.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_sentences_are_joined_anew_in_every_epoch(gated, data: Data, tmp_path: Path) -> None:
+    finished(gated(), changed(WHOLE, updates=3, log_every=1, join=3), data, tmp_path)
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    tokens = np.diff([0, *(json.loads(line)["tokens"] for line in lines)])
+    # One end per joined sentence beside the words, which are the same in every epoch.
+    sizes = [len(joined(data.train, most=3, seed=1, epoch=epoch)) for epoch in range(3)]
+    assert (tokens - data.train.target_lengths.sum()).tolist() == sizes
+    assert max(sizes) < 60 and len(set(sizes)) > 1
