@@ -3,7 +3,7 @@ read."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -290,3 +290,19 @@ def evidence() -> Evidence:
 def three(make) -> Evidence:
     """Three equal baselines with their pruned models."""
     return seeds(make.heads(), ALL_TYPES, ALL_TYPES, ALL_TYPES)
+
+
+@pytest.fixture
+def holding(make, evidence: Evidence) -> Callable[..., Tables]:
+    """`holding({"EN-FR": heads})`: tables with the evidence, for each corpus that has heads."""
+
+    def of(heads: dict[str, pd.DataFrame]) -> Tables:
+        ablation = pd.concat(
+            [evidence.single, evidence.second, evidence.systematic], ignore_index=True
+        )
+        known = {"models": evidence.scores, "ablation": ablation, "relations": make.relations()}
+        return make.tables(
+            heads=heads, **{name: dict.fromkeys(heads, frame) for name, frame in known.items()}
+        )
+
+    return of
