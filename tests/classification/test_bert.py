@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from small import mask_derivatives
 
+from specialized_heads.classification import scores
 from specialized_heads.classification.scores import predict
 from specialized_heads.classification.tasks import read_sentences
 from specialized_heads.classification.transfer import classifier
@@ -29,7 +31,12 @@ from specialized_heads.pruning import criteria
 from specialized_heads.pruning.ablation import mask
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.objective import MaskedLanguageModel, masked_tokens, objective_of
+from specialized_heads.training.objective import (
+    MaskedLanguageModel,
+    evaluate,
+    masked_tokens,
+    objective_of,
+)
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -358,3 +365,31 @@ def test_of_tokens_asked_for_80_in_100_are_hidden_and_10_kept(store) -> None:
     # Of the tokens drawn in place of others, 3 of 20 are special and 1 of 20 is the token itself.
     shares = [float((found == token).double().mean()) for token in (4, before)]
     assert shares == pytest.approx([0.8 + 0.1 * 3 / 20, 0.1 + 0.1 / 20], abs=0.008)
+
+
+def test_the_loss_of_a_classifier_is_its_mean_over_sentences(labelled) -> None:
+    model, labels = tiny(), torch.tensor([0, 2, 1, 0, 1, 2])
+    with torch.no_grad():
+        logits = model.logits(model(make_batch(labelled, np.arange(6)).source))
+    expected = torch.nn.functional.cross_entropy(logits, labels).item()
+    assert evaluate(model, labelled) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_gain_in_speed_is_more_sentences_per_second(
+    call, token_file, monkeypatch, tmp_path: Path
+) -> None:
+    """A model takes a second, and another one for each head."""
+    files = {"model": tmp_path / "model.safetensors", "importance": tmp_path / "importance.parquet"}
+    save(tiny(), files["model"], training={})
+    tokens = token_file("test", [[2, 5, 6, 7], [2, 8, 3, 9]], [[0], [1]])
+    importance = {"model": files["model"], "dev": tokens, "output": files["importance"]}
+    call(criteria.importance, settings={"device": "cpu"}, **importance)
+    monkeypatch.setattr(
+        scores, "seconds", lambda model, *_: 1.0 + sum(map(len, model.architecture.encoder))
+    )
+    files |= {"tokens": tokens, "output": tmp_path / "speed.parquet"}
+    call(scores.speed, settings={"device": "cpu", "batches": [64]}, **files)
+    whole, half = pd.read_parquet(files["output"]).to_dict("records")
+    assert (whole["heads"], whole["speed"]) == (4, 256 / 5)
+    assert (half["heads"], half["speed"]) == (2, 256 / 3)
+    assert half["gain"] == half["gain_low"] == half["gain_high"] == pytest.approx(5 / 3 - 1)

@@ -438,3 +438,14 @@ def test_both_losses_are_those_of_their_gates(tiny_model, store, sentences) -> N
     settings = prune.Settings(**SETTINGS | {"scope": "all"})
     found = prune.describe(gated, dev, settings, whole=12, decision=40, updates_key="u")
     assert {name: found[name] for name in losses} == pytest.approx(losses, rel=1e-5)
+
+
+@pytest.mark.parametrize("tied", ["", "output", "all"])
+def test_scope_encoder_freezes_embeddings_that_the_decoder_shares(tiny_model, tied: str) -> None:
+    architecture = replace(tiny_model().architecture, target_vocabulary=20, tied=tied)
+    model = Transformer(architecture, dropout=0.0)
+    prune.freeze(model, scope="encoder")
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    shared = {name for name in trained if not name.startswith("encoder")}
+    assert shared == (set() if tied == "all" else {"source_embedding"})
+    assert not model.target_embedding.requires_grad and not model.output_embedding.requires_grad

@@ -228,3 +228,12 @@ def test_moments_are_shares_of_what_was_learned(task) -> None:
     # 10 points below the majority, 20 learned
     assert points.loc[points["removed"] == 8, "kept"].tolist() == [-0.5]
     assert nothing["kept"].isna().all()
+
+
+@pytest.mark.parametrize(("half", "steady"), [(0.09, True), (0.11, False)])
+def test_a_gain_in_speed_that_varies_between_rounds_is_weak_evidence(
+    evidence: Evidence, half: float, steady: bool
+) -> None:
+    speed = SPEED.assign(gain_low=SPEED["gain"] - half, gain_high=SPEED["gain"] + half)
+    measured = measure(CLAIMS["bert_speed_64"])(replace(evidence, speed=speed))
+    assert measured.sufficient == steady

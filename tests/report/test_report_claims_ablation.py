@@ -125,3 +125,26 @@ def test_layers_that_gain_or_may_lose_by_chance_lose_nothing(evidence: Evidence)
     tables = (single, changed)
     shares = [of_ablation.one_is_enough(replace(evidence, single=each)).value for each in tables]
     assert shares == pytest.approx([0, 2 / 9])
+
+
+@pytest.mark.parametrize(("half", "enough"), [(0.213, True), (0.214, False)])
+def test_single_heads_are_weak_evidence_if_only_large_effects_could_be_seen(
+    evidence: Evidence, half: float, enough: bool
+) -> None:
+    """The median of the paper's effects, 0.28 BLEU, reaches p < 0.01 if half an interval is
+    0.2131."""
+    single = evidence.single
+    single = single.assign(delta_low=single["delta"] - half, delta_high=single["delta"] + half)
+    changed = replace(evidence, single=single)
+    for measure in (of_ablation.significant, of_ablation.two_sets):
+        assert measure(changed).sufficient == enough
+
+
+def test_heads_of_other_types_do_not_count_among_those_that_raise_bleu(evidence: Evidence) -> None:
+    single = evidence.single
+    others = single["type"].ne("encoder")
+    raising = single.assign(
+        delta=single["delta"].mask(others, 0.5), p_value=single["p_value"].mask(others, 0.001)
+    )
+    found = of_ablation.gains(replace(evidence, single=raising))
+    assert (found.value, found.n) == (0.0, 2)

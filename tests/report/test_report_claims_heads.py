@@ -287,3 +287,16 @@ def test_relevance_of_both_signs_dominates_by_its_size(three, relevance, share) 
         planted(three, relevance_epsilon=values)
     )
     assert measured.value == share
+
+
+def test_the_exception_is_compared_with_the_other_heads_of_its_layer(three: Evidence) -> None:
+    top = flags(three, [(1, 1)])  # a rare-words head
+    evidence = planted(three, relevance=np.where(top, 0.4, 0.1), confidence=np.where(top, 0.2, 0.6))
+    assert MEASURES["relevance_exception"](evidence).value == pytest.approx(0.2 - 0.6)
+
+
+def test_the_least_confident_positional_head_counts(three: Evidence) -> None:
+    # Heads 2, 3 and 7 of layer 1 and head 6 of layer 2.
+    numbered = planted(three, confidence=three.heads["head"] / 10)
+    measured = MEASURES["positional_confidence"](numbered)
+    assert (measured.value, measured.n) == (pytest.approx(0.2), 3 * len(POSITIONAL))

@@ -144,3 +144,11 @@ def test_the_interval_of_an_area_is_newcombes_over_its_strata() -> None:
     found = inference.area_interval(x, labelled, strata)
     area = inference.area(x, labelled, strata)
     assert found == inference.newcombe(area, [(2, 3), (3, 3)]) and found[0] < area < found[1]
+
+
+def test_the_measured_order_is_one_of_the_permutations(monkeypatch) -> None:
+    """So that no p-value is zero."""
+    monkeypatch.setattr(inference, "PERMUTATIONS", 99)
+    strata = pd.DataFrame({"layer": np.repeat(np.arange(6), 8)})
+    x, given = (pd.Series(np.tile(values, 6)) for values in (np.arange(8.0), [0.0, 1.0] * 4))
+    assert inference.permutation_p(x, x, given, strata) == pytest.approx(1 / 100)

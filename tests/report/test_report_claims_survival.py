@@ -290,3 +290,10 @@ def test_types_of_unequal_depth_are_not_compared(evidence: Evidence) -> None:
     for name in ("encoder_first", "cross_last"):
         assert "6 layers and the decoder 3" in reason(MEASURES[name], evidence, scores=deeper)
     MEASURES["decoder_low"](replace(evidence, scores=deeper))
+
+
+def test_a_head_that_had_two_functions_from_the_start_has_not_drifted(three: Evidence) -> None:
+    positional = three.heads["functions"].map(lambda names: "positional" in names)
+    relations = [["nsubj_head_to_dependent"] if both else [] for both in positional]
+    measured = MEASURES["drift"](planted(three, relations=relations))
+    assert (measured.value, measured.n) == (0.0, 3)
