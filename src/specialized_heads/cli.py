@@ -78,7 +78,7 @@ def main() -> None:
 
     said = "convert pickled weights to safetensors; executes nothing in them"
     argument = command("convert", _convert, help=said)
-    argument("model", help="folder with pytorch_model.bin", **folder)
+    argument("model", help="folder with weights that PyTorch saved (pytorch_model.bin)", **folder)
 
     said = "judge the claims of both papers over several experiments"
     argument = command("claims", _claims, help=said)

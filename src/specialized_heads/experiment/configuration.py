@@ -136,7 +136,7 @@ class Experiment(Section):
         [1], min_length=1, description="a set of models each"
     )
     corpora: dict[str, Corpus] = Field(
-        {}, description="figures 1, 3 and 5 show the first, 8 to 10 the first pruned one"
+        {}, description="figures 1, 3 and 5 show the first, 8 the first pruned one"
     )
     classification: Classification | None = Field(None, description="tasks of a BERT; null: none")
     vocabulary: sections.Vocabulary = sections.Vocabulary()
