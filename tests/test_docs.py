@@ -336,7 +336,16 @@ def test_of_figures_and_tables_those_are_kept_that_a_page_links() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["default", "long_pruning", "long_pruning_en_fr", "equal_depth", "bert_small", "minilm"]
+    "name",
+    [
+        "default",
+        "long_pruning",
+        "long_pruning_en_fr",
+        "equal_depth",
+        "equal_schedules",
+        "bert_small",
+        "minilm",
+    ],
 )
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     [shipped] = (

@@ -125,7 +125,7 @@ def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
     pooled = []
     shares = rows[rows["of"].eq("baselines") & rows["unit"].eq(Unit.SHARE.value)]
     shares = shares[shares["claim"].map(lambda name: CLAIMS[name].of_baselines).astype(bool)]
-    for name, same in shares.sort_values("n", ascending=False).groupby("claim", sort=False):
+    for name, same in shares.sort_values("n", ascending=False, kind="stable").groupby("claim", sort=False):
         seen: set[tuple[str, float | bytes]] = set()
         count, used = 0, []
         for row in same.itertuples():
