@@ -281,10 +281,11 @@ def arc_hits(
             attended = first[sentence[:, None], best[sentence, :, looking]]  # (arcs, H)
             right = attended == first[sentence, target][:, None]
             np.add.at(hits[..., d], (sentence, slice(None), relation), right)
-            # None becomes NaN.
-            wanted = np.array([offsets[name, DIRECTIONS[d]] for name in relations], dtype=float)
-            place = looking + np.nan_to_num(wanted)[relation].astype(int)
-            inside = (place >= 0) & (place < most) & ~np.isnan(wanted)[relation]
+            wanted = [offsets[name, DIRECTIONS[d]] for name in relations]
+            # No offset points beyond every sentence.
+            shift = np.array([most if offset is None else offset for offset in wanted])
+            place = looking + shift[relation]
+            inside = (place >= 0) & (place < most)
             same = first[sentence, place.clip(0, most - 1)] == first[sentence, target]
             np.add.at(fixed[..., d], (sentence, relation), inside & same)
     return hits, fixed, counts

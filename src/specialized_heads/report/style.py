@@ -237,6 +237,11 @@ def legend(figure: Figure, handles: Sequence[Artist], *, ncols: int, **options: 
         figure.legend(handles=handles, loc="outside lower center", ncols=ncols, **options)
 
 
+def of_seed(title: str, seed: object) -> str:
+    """A corpus and the seed shown, which a model without the heads in question has not."""
+    return title if pd.isna(seed) else f"{title}, seed {seed}"
+
+
 def legend_height(handles: Sequence[Artist], *, ncols: int) -> float:
     """The height in inches of a legend in small print below a figure; its columns fill one after
     another."""

@@ -96,7 +96,8 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             CLAIMS[name].scopes != ["all"] or _equally_deep(own[corpus].models)
             for name, corpus in zip(rows["claim"], rows["corpus"])
         ]
-        same = [tuple(_identities(own[corpus])) for corpus in rows["corpus"]]
+        identities = {corpus: tuple(_identities(tables)) for corpus, tables in own.items()}
+        same = rows["corpus"].map(identities)
         more = {"experiment": tables.models["experiment"].iloc[0], "folder": str(folder)}
         frames.append(rows.assign(updates=updates, alike=alike, same=same, **more))
     rows = pd.concat(frames, ignore_index=True)
@@ -125,7 +126,8 @@ def _pooled(rows: pd.DataFrame) -> pd.DataFrame:
     pooled = []
     shares = rows[rows["of"].eq("baselines") & rows["unit"].eq(Unit.SHARE.value)]
     shares = shares[shares["claim"].map(lambda name: CLAIMS[name].of_baselines).astype(bool)]
-    for name, same in shares.sort_values("n", ascending=False, kind="stable").groupby("claim", sort=False):
+    shares = shares.sort_values("n", ascending=False, kind="stable")
+    for name, same in shares.groupby("claim", sort=False):
         seen: set[tuple[str, float | bytes]] = set()
         count, used = 0, []
         for row in same.itertuples():

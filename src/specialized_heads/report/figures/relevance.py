@@ -158,10 +158,8 @@ def drawn(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
     if confidence:
         ends["confidence"] = (0.0, 1.0)
     for block, title in zip(blocks, titles, strict=False):  # the last block may stay empty
-        model, seed = heads[heads["corpus"] == title], seeds[title]
-        text = (
-            title + (f", seed {seed}" if pd.notna(seed) else "") + f": {len(model)} encoder heads"
-        )
+        model = heads[heads["corpus"] == title]
+        text = f"{style.of_seed(title, seeds[title])}: {len(model)} encoder heads"
         block.suptitle(style.wrap(text, inches=width / across, size=8))
         if model.empty:
             style.message(

@@ -254,8 +254,7 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
     for corpus, (colour, marker) in looks.items():
         own = scores[scores["corpus"] == corpus]
         heads = heads_text(len(own[["layer", "head"]].dropna().drop_duplicates()))
-        seed = own["seed"].iloc[0]
-        ours = corpus + (f", seed {seed}" if pd.notna(seed) else "") + f" ({heads})"
+        ours = f"{style.of_seed(corpus, own['seed'].iloc[0])} ({heads})"
         label = corpus if corpus in paper.MARKERS else ours
         handles.append(style.marker_key(label, color=colour, marker=marker))
     grey = {"color": style.PAPER_COLOUR}
