@@ -13,7 +13,8 @@ from pathlib import Path
 
 from specialized_heads import __version__
 from specialized_heads.languages import known
-from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, processors, report
+from specialized_heads.processors import processors
+from specialized_heads.stage import NO_MPS, UserError, disk_errors, one_line, report
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16

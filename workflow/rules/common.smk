@@ -21,7 +21,8 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 from specialized_heads.experiment import figures, inputs, names, plan, stages
 from specialized_heads.experiment.file import load
 from specialized_heads.experiment.stages import code
-from specialized_heads.stage import UserError, one_line, processors, warnings_in, write_file
+from specialized_heads.processors import processors
+from specialized_heads.stage import UserError, one_line, warnings_in, write_file
 
 # `--cores all` counts the processors that a control group lets a container use only for a part of
 # the time.

@@ -40,6 +40,7 @@ from specialized_heads.experiment.stages import FUNCTION_KEYS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.parsing.parse import read_trees
 from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.processors import processors
 from specialized_heads.tables import read_table, write_table
 
 VIEWED = 20  # sentences in the viewer
@@ -139,7 +140,7 @@ def analyse(
         made = {"output": output / "translation.txt"}
         made |= {"tokenised": output / "translation.tokenised.txt"}
         files = {"model": output / WEIGHTS, "tokens": tokens, "bpe": output / TARGET} | made
-        _run("model.decoding", settings, threads=stage.processors(), **files)
+        _run("model.decoding", settings, threads=processors(), **files)
         targets = read_lines(made["output"], references=sources)
     encode(targets)
     if parser == "none":

@@ -369,17 +369,11 @@ def line(
             axes.annotate(f"of {point['seeds']:.0f}", (point[x], point[y]), size=6, **near)
     _markers(axes, series, x=x, y=y, look=look, label=label)
     if "decided" in series:
-        _markers(axes, series[series["decided"] < 1], x=x, y=y, look=UNDECIDED)
+        _markers(axes, series[series["decided"] < 1], x=x, y=y, look=UNDECIDED, label=None)
 
 
 def _markers(
-    axes: Axes,
-    series: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    look: style.Series,
-    label: str | None = None,
+    axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None
 ) -> None:
     """Draw points and their line; with `p_value`, only significant differences are filled."""
     tested = "p_value" in series

@@ -20,10 +20,11 @@ from matplotlib.lines import Line2D
 import specialized_heads
 from specialized_heads.evaluation import LEAST_ROUND_TRIP
 from specialized_heads.model.devices import PROCESSOR, idle_gpus
+from specialized_heads.processors import processors
 from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
 from specialized_heads.report.data import TOTALS, Tables, with_ends
-from specialized_heads.stage import code_hash, processors, read_json
+from specialized_heads.stage import code_hash, read_json
 
 SCORES_CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training "
