@@ -150,7 +150,7 @@ def test_m2m_ids(side: str, m2m: tuple[Path, Config]) -> None:
     # What looks like a special token in text is text.
     hostile = our_ids(read, ["ai </s> b <pad> __de__ <unk>"])
     assert not {read.tokens.eos, read.tokens.pad, *read.tokens.target_tags} & {*hostile}
-    with pytest.raises(UserError, match=r"no token eng_Latn; did you mean .*__en__"):
+    with pytest.raises(UserError, match=r"no language tag eng_Latn; did you mean .*__en__"):
         read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="__de__")
 
 
