@@ -11,7 +11,7 @@ from benchmarks.engine.worker import TITLES
 from benchmarks.engine.workload import SIZES, Size
 
 Row = dict[str, Any]
-UPDATES, SOURCE_TOKENS = 100_000, 16_000  # of the paper's baseline (config.Training)
+UPDATES, SOURCE_TOKENS = 100_000, 16_000  # of the paper's baseline (experiment.sections.Training)
 
 INTRODUCTION = """\
 # Speed of the engine, beside its peers

@@ -146,6 +146,14 @@ def read_lines(path: Path, *, references: list[str]) -> list[str]:
     return lines
 
 
+def with_interval(
+    metric: BLEU, lines: list[str], references: list[str]
+) -> tuple[float, float, float]:
+    """BLEU and the ends of its 95% bootstrap interval, which sacreBLEU only prints."""
+    score = metric.corpus_score(lines, [references], n_bootstrap=SAMPLES)
+    return score.score, score._mean - score._ci, score._mean + score._ci
+
+
 def of_moses_tokens(
     tokens: list[str], reference_tokens: list[str], language: str
 ) -> dict[str, float | str | None]:
@@ -155,11 +163,10 @@ def of_moses_tokens(
     if tokenizer(language) != "13a":
         return dict.fromkeys(names)
     metric = BLEU(lowercase=True, tokenize="none", force=True)  # without a warning about tokens
-    score = metric.corpus_score(tokens, [reference_tokens], n_bootstrap=SAMPLES)
+    values = with_interval(metric, tokens, reference_tokens)
     moses = f"moses.{language}-sacremoses-{version('sacremoses')}"
     signature = f"{metric.get_signature()}|tokens:{moses}"
-    low, high = score._mean - score._ci, score._mean + score._ci
-    return dict(zip(names, (score.score, low, high, signature), strict=True))
+    return dict(zip(names, (*values, signature), strict=True))
 
 
 class Settings(stage.Section):
@@ -179,11 +186,11 @@ def main(files: stage.Files, settings: Settings) -> None:
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)
     reference_tokens = apply(references, language=settings.language, mode="paper")
     tokens = read_lines(files.tokenised, references=references)
-    score = metric.corpus_score(translation, [references], n_bootstrap=SAMPLES)
+    score, low, high = with_interval(metric, translation, references)
     result = {
-        "bleu": score.score,
-        "bleu_low": score._mean - score._ci,
-        "bleu_high": score._mean + score._ci,
+        "bleu": score,
+        "bleu_low": low,
+        "bleu_high": high,
         "chrf": chrf.corpus_score(translation, [references]).score,
         "signature": str(metric.get_signature()),
         "signature_chrf": str(chrf.get_signature()),

@@ -1,5 +1,5 @@
-"""Stages of transfer learning: a BERT is pre-trained on text, or imported by `exchange.bert`, and
-fine-tuned on each task.
+"""Stages of transfer learning: a BERT is pre-trained on text, or imported by
+`exchange.huggingface`, and fine-tuned on each task.
 
 `vocabulary` learns one from the text of pre-training, and writes this text as token ids. `pretrain`
 is masked language modelling (Devlin et al. 2019), without next-sentence prediction. In `finetune`

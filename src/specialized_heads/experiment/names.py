@@ -37,6 +37,7 @@ SCOPES = get_args(Scope)
 Criterion = Literal["gates", "importance", "relevance", "confidence", "random"]
 # What the description of a pruned model says of its gates.
 CERTAINTY = ("expected", "decided", "by_order", "loss_hard", "loss_soft")
+MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
 TARGET = r"lambda[0-9.e+-]+|heads\d+"

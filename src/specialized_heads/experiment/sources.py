@@ -89,11 +89,6 @@ class Dataset:
     description: str
     member: str
 
-    @property
-    def languages(self) -> set[str]:
-        """Both languages; empty strings for a dataset of any pair."""
-        return {self.source_language, self.target_language}
-
     def filled(self, **fields: str) -> "Dataset":
         """With these names in place of the braces."""
         return replace(self, url=self.url.format(**fields), file=self.file.format(**fields))
@@ -306,8 +301,9 @@ class Wmt(TextSource):
         files: dict[str, list[Dataset]] = {}
         for name, needed in wanted:
             dataset = named(name)
-            if dataset.source_language and not needed <= dataset.languages:
-                pair, needs = ("-".join(sorted(each)) for each in (dataset.languages, needed))
+            has = {dataset.source_language, dataset.target_language}
+            if dataset.source_language and not needed <= has:
+                pair, needs = ("-".join(sorted(each)) for each in (has, needed))
                 raise UserError(
                     f"dataset {name} is {pair}, but the corpus needs {needs}; choose one of its "
                     f"languages from resources/datasets.csv"

@@ -70,7 +70,6 @@ def assemble(
     weights: Path,
     like: Path,
     dropout: float = 0.0,
-    remedy: str = "delete both and run again",
 ) -> Any:
     """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
@@ -85,10 +84,13 @@ def assemble(
         n: tensor.shape for n, tensor in tensors.items()
     }:
         description = like.with_suffix(".json").name
-        raise UserError(f"{weights}: the weights do not fit {description}; {remedy}")
+        raise UserError(
+            f"{weights}: the weights do not fit {description}; delete both and run again"
+        )
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
         raise UserError(
-            f"{weights}: {broken[0]} contains NaN or infinity; train with a lower rate, or {remedy}"
+            f"{weights}: {broken[0]} contains NaN or infinity; train with a lower rate, "
+            "or delete both and run again"
         )
     model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
@@ -131,7 +133,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) ->
         save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)} | metadata)
 
 
-def read_tensors(path: Path, *, remedy: str = "delete the file and run again") -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read what `write_tensors` has written; files without a hash are not verified. A damaged file
     is a `UserError`."""
     try:
@@ -141,9 +143,12 @@ def read_tensors(path: Path, *, remedy: str = "delete the file and run again") -
     except PermissionError:
         raise
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path}: cannot read the weights ({error}); {remedy}") from None
+        said = f"cannot read the weights ({error}); delete the file and run again"
+        raise UserError(f"{path}: {said}") from None
     if expected not in (None, tensors_hash(tensors)):
-        raise UserError(f"{path}: the weights are damaged (wrong hash); {remedy}")
+        raise UserError(
+            f"{path}: the weights are damaged (wrong hash); delete the file and run again"
+        )
     return {name.replace(*OUTPUT_EMBEDDING[::-1]): tensor for name, tensor in tensors.items()}
 
 

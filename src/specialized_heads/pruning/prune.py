@@ -26,7 +26,7 @@ from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.experiment.names import CERTAINTY, Scope
+from specialized_heads.experiment.names import CERTAINTY, MIN_DECIDED, Scope
 from specialized_heads.experiment.sections import Training
 from specialized_heads.model.architecture import SCOPES, heads_of
 from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
@@ -39,7 +39,6 @@ from specialized_heads.training.state import check, distributed, read_checkpoint
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
-MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
 
 
 class FineTuning(stage.Section):

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specialized_heads.experiment.names import Name, Target
+from specialized_heads.experiment.names import MIN_DECIDED, Name, Target
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
-from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.gather import BLEU, KEYS
 from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table
@@ -140,6 +139,16 @@ def with_ends(*columns: str) -> list[str]:
 
 INTERVAL = with_ends("difference")  # from the baseline
 COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation.py`)
+
+
+def has_samples(rows: pd.DataFrame, name: str) -> bool:
+    """Whether all rows have the differences on resampled sentences; older tables do not."""
+    return name in rows and rows[name].notna().all()
+
+
+def mean_of_samples(rows: pd.DataFrame, name: str) -> np.ndarray:
+    """The mean over rows of the differences on each resample."""
+    return np.mean(np.stack(rows[name].to_list()), axis=0)
 
 
 def is_decided(models: pd.DataFrame) -> pd.Series:

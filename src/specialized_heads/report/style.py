@@ -65,8 +65,6 @@ SHEET = {
     "text.parse_math": False,
     "savefig.dpi": 300,
     "pdf.fonttype": 42,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "specialized heads",
 }
 
 

@@ -18,7 +18,15 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import style
-from specialized_heads.report.data import INTERVAL, SAMPLES, TOTALS, is_decided, without_penalty
+from specialized_heads.report.data import (
+    INTERVAL,
+    SAMPLES,
+    TOTALS,
+    has_samples,
+    is_decided,
+    mean_of_samples,
+    without_penalty,
+)
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 TARGET = ["kind", "lam", "target_heads"]
@@ -113,8 +121,8 @@ def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
     at least as wide.
     """
     samples = name + SAMPLES
-    if samples in same and same[samples].notna().all():
-        return np.quantile(np.mean(np.stack(same[samples].to_list()), axis=0), (0.025, 0.975))
+    if has_samples(same, samples):
+        return np.quantile(mean_of_samples(same, samples), (0.025, 0.975))
     return same[[f"{name}_low", f"{name}_high"]].mean().to_numpy()
 
 

@@ -17,9 +17,14 @@ from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Model, Training, Vocabulary
-from specialized_heads.model import checkpoint as weight_files
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.checkpoint import architecture_of, read_tensors, save
+from specialized_heads.model.checkpoint import (
+    architecture_of,
+    assemble,
+    read_tensors,
+    save,
+    write_tensors,
+)
 from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.state import check, distributed, read_checkpoint
@@ -77,7 +82,7 @@ def train_and_save(
                     for n in moments
                     for name, weight in read_checkpoint(files.state, n).items()
                 }
-                weight_files.write_tensors(files.checkpoints, tensors)
+                write_tensors(files.checkpoints, tensors)
 
 
 class CheckpointSettings(stage.Section):
@@ -90,7 +95,7 @@ def checkpoint(files: stage.Files, settings: CheckpointSettings) -> None:
     names = [name for name in stored if name.startswith(prefix)]
     weights = {name.removeprefix(prefix): stored[name] for name in names}
     described = {"weights": files.checkpoints, "like": files.baseline}
-    model = weight_files.assemble(architecture_of(files.baseline), weights, **described)
+    model = assemble(architecture_of(files.baseline), weights, **described)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
     save(model, files.output, training={**training, "moment": settings.update})
 

@@ -10,16 +10,18 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from specialized_heads.experiment.names import MIN_DECIDED
 from specialized_heads.heads.functions import POSITIONAL, SYNTACTIC
 from specialized_heads.model.architecture import SCOPES
-from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report.data import (
     COUNTERPART,
     RULES,
     SAMPLES,
     Tables,
+    has_samples,
     in_order_of_importance,
     is_decided,
+    mean_of_samples,
     parted,
     removed,
     with_ends,
@@ -204,17 +206,10 @@ class Evidence:
             same = same.assign(share=same[heads].sum(axis=1) / whole)
             points = same.groupby("share")
             values = np.vstack([points[ends].mean().to_numpy(float), np.zeros(3)])
-            known = samples in same and same[samples].notna().all()
-            drawn = (
-                [np.mean(np.stack(each.to_list()), axis=0) for _, each in points[samples]]
-                if known
-                else []
-            )
-            resampled = (
-                np.vstack([*drawn, np.zeros_like(drawn[0])])
-                if known
-                else np.zeros((len(values), 0))
-            )
+            resampled = np.zeros((len(values), 0))
+            if has_samples(same, samples):
+                drawn = [mean_of_samples(each, samples) for _, each in points]
+                resampled = np.vstack([*drawn, np.zeros_like(drawn[0])])
             curves[seed] = np.array([*points.size().index, 1.0]), values, resampled
         return curves
 
@@ -277,20 +272,6 @@ class Evidence:
         before = before[before["seed"].isin(number.index)]
         counts = kept.reindex(pd.MultiIndex.from_frame(before[HEAD]), fill_value=0).to_numpy()
         return before.assign(survival=counts / before["seed"].map(number))
-
-
-def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
-    """The difference of BLEU from the second model that each is compared with, and its interval:
-    (3, models).
-
-    `end` of the columns' names.
-    """
-    values = models.reindex(columns=[f"{name}{end}" for name in COUNTERPART]).to_numpy(float).T
-    require(
-        not np.isnan(values).any(),
-        "the scores do not compare models with λ 0 or with their controls; score again",
-    )
-    return values
 
 
 def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:

@@ -18,11 +18,18 @@ from specialized_heads.report.claims.evidence import (
     Measured,
     NotTestable,
     Unit,
-    counterparts,
     require,
 )
 from specialized_heads.report.claims.inference import SHARES, Interval, each, mean_of, note_of
-from specialized_heads.report.data import COUNTERPART, SAMPLES, TOTALS, is_decided, with_ends
+from specialized_heads.report.data import (
+    COUNTERPART,
+    SAMPLES,
+    TOTALS,
+    has_samples,
+    is_decided,
+    mean_of_samples,
+    with_ends,
+)
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 BESIDE = 0.05  # of the heads: a model within this share stands for it
@@ -189,15 +196,16 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         pairs = pairs[pairs["scope"] == scope]
     needed = int(evidence.baselines()["updates"].iloc[0] + pairs["updates"].max())
     updates = int(pairs["updates_control"].min())
-    gain, high, low = -counterparts(pairs, end="_control")
+    compared = pairs.reindex(columns=[f"{name}_control" for name in COUNTERPART]).astype(float)
+    said = "the scores do not compare models with their controls; score again"
+    require(compared.notna().all(axis=None), said)
+    gain, high, low = -compared.to_numpy().T
     pairs = pairs.assign(gain=gain, low=low, high=high)
     means = pairs.groupby("seed")[["gain", "low", "high"]].mean()
     low, high = means["low"].mean(), means["high"].mean()
     samples = f"{COUNTERPART[0]}{SAMPLES}_control"
-    if samples in pairs and pairs[samples].notna().all():
-        by_seed = [
-            np.mean(np.stack(same.to_list()), axis=0) for _, same in pairs.groupby("seed")[samples]
-        ]
+    if has_samples(pairs, samples):
+        by_seed = [mean_of_samples(same, samples) for _, same in pairs.groupby("seed")]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     within = float(low), float(high)
     notes = [f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"]

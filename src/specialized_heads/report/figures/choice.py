@@ -13,13 +13,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from specialized_heads.experiment.names import MIN_DECIDED
 from specialized_heads.heads.functions import OF_TOKENS
-from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, evidence_of
 from specialized_heads.report.claims.inference import rank_correlation
 from specialized_heads.report.claims.of_survival import NESTED, nested, survival, surviving
-from specialized_heads.report.data import Tables, is_decided, stack, with_ends
+from specialized_heads.report.data import (
+    COUNTERPART,
+    SAMPLES,
+    Tables,
+    is_decided,
+    stack,
+    with_ends,
+)
 
 # Name of a score -> how to compute it from the table of heads; a higher score should predict
 # survival.
@@ -67,7 +74,7 @@ LABELS = {
 }
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
-GATES = "counterpart_difference"  # from the heads that gates keep, without or with fine-tuning
+GATES = COUNTERPART[0]  # from the heads that gates keep, without or with fine-tuning
 CRITERIA_COLUMNS = "corpus scope finetuned criterion heads seeds seed".split()
 CRITERIA_COLUMNS += [*with_ends("bleu"), "bleu_sd", *with_ends("difference"), "p_value"]
 CRITERIA_COLUMNS += [*with_ends(GATES), "better_draws", "updates", "sentences"]
@@ -282,7 +289,7 @@ def criteria_numbers(tables: Tables) -> pd.DataFrame:
         own = models["kind"].isin(["cut", "finetuned"])
         beside = models.reindex(columns=with_ends(GATES)).astype(float)
         models[with_ends(GATES)] = beside.where(own)
-        if (samples := f"{GATES}{sweep.SAMPLES}") in models:
+        if (samples := f"{GATES}{SAMPLES}") in models:
             models[samples] = models[samples].where(own)
         for scope in (
             name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])

@@ -19,9 +19,9 @@ from matplotlib.lines import Line2D
 
 import specialized_heads
 from specialized_heads.evaluation import LEAST_ROUND_TRIP
+from specialized_heads.experiment.names import MIN_DECIDED
 from specialized_heads.model.devices import PROCESSOR, idle_gpus
 from specialized_heads.processors import processors
-from specialized_heads.pruning.prune import MIN_DECIDED
 from specialized_heads.report import style, sweep
 from specialized_heads.report.data import TOTALS, Tables, with_ends
 from specialized_heads.stage import code_hash, read_json
@@ -273,11 +273,8 @@ def quantities(
         yield "source", f"file {number} bytes", file["bytes"]
         yield "source", f"file {number} sha256", file["sha256"]
         yield "source", f"file {number} address", file.get("url", "")
-    for number, package in enumerate(
-        [*card.get("made_from", []), *card.get("packages", [])], start=1
-    ):
-        name = package.get("package") or package.get("name")
-        yield "source", f"package {number}", f"{name} {package['version']}"
+    for number, package in enumerate(card.get("made_from", []), start=1):
+        yield "source", f"package {number}", f"{package['package']} {package['version']}"
     for step, total in (("reading", "read"), ("cleaning", "raw"), ("splitting", "clean")):
         yield step, "pairs", counts[total]
         for reason, pairs in counts[f"dropped_in_{step}"].items():
