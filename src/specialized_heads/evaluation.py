@@ -4,8 +4,8 @@ baseline.
 There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with
 sacreBLEU's own tokeniser; use it to compare papers. Like chrF, it ignores case if the model
 produces only lower case (`vocabulary.preprocess: paper`). With `preprocess: paper`,
-`bleu_round_trip` is the `bleu` of the references themselves after they were made tokens and text
-again: the most that `bleu` can reach, because tokens do not tell all spaces. Below 99, a warning
+`bleu_round_trip` is the `bleu` of the references after tokenisation and detokenisation: the most
+that `bleu` can reach, because tokens do not record every space. Below 99, a warning
 says so, and `bleu_tokenised`, which loses nothing, is the score to compare.
 
 `bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised

@@ -10,7 +10,7 @@ A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews
 follow from the counts of pairs (label, prediction), so a resample costs one product of matrices.
 p-values and intervals of differences are those of `evaluation`, by paired bootstrap.
 
-Speed is measured by sentences per batch (Michel et al. 2019, table 4). The least important half of
+Speed is measured for several batch sizes (Michel et al. 2019, table 4). The least important half of
 the heads is removed from the weights. Both models take turns; the median and the range over the
 rounds are written. The rule reserves all cores, so that no other job of the pipeline runs at the
 same time, but computes in one thread. On a CPU it counts the time that this thread computes, which

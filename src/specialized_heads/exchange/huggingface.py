@@ -3,7 +3,7 @@ BERT with its vocabulary. Stage `import_bert`.
 
 M2M100 and MarianMT are variants of this project's Transformer: M2M100 has pre-norm sub-layers and
 ReLU, MarianMT post-norm ones and mostly swish; both have biases in attention. A BERT may have a
-classifier, the masked language model, or neither above its encoder; it is to be fine-tuned.
+classifier on its encoder, a masked-language-model head, or neither; the pipeline fine-tunes it.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 Relevance comes from the relevance stage, on the development set; everything else is counted in one
 pass over attention maps of the analysis set. Each batch of maps is dropped once it is counted, so
-memory grows with the set only by small counts per sentence. The functions of section 5 are those of
-encoder heads; of these, decoder and cross-attention heads only have a position. docs/heads.md
-describes every column.
+memory grows with the set only by small counts per sentence. Encoder heads can have any function of
+section 5, decoder and cross-attention heads only that of position. docs/heads.md describes every
+column.
 
 Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4).
 Entropy is that of the whole distribution, EOS included: without it the weights do not sum to one.

@@ -4,7 +4,7 @@ set (section 4).
 The table has one row per head and, for each rule, the mean and its standard error, `<rule>_error`.
 The report has the number of predictions, and for each rule its conservation (the median and largest
 deviation from 1 of the relevance that arrives at each level) and its stability between random
-halves of the set. All rules have the same predictions.
+halves of the set. All rules are measured on the same predictions.
 """
 
 from collections.abc import Sequence

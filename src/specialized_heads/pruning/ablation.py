@@ -1,10 +1,10 @@
 """Stage: BLEU without some of the heads, which are masked, not removed (Michel et al. 2019).
 
-Without `--importance`: without each single head and, with `alone`, with each head alone in its
-layer (sections 3.2 and 3.3). With it: as heads are removed in its order, the least important first
-(section 4); each step removes a share of the heads, of all types together and, with `by_type`, of
-each type separately. The model is not trained in between, and importance is that of the whole
-model. The difference from the whole model has the p-value and the interval of a paired bootstrap.
+Without `--importance`, each single head is removed and, with `alone`, all heads of a layer but one
+(sections 3.2 and 3.3). With it, heads are removed in order, the least important first (section 4):
+each step removes a share of the heads, of all types together and, with `by_type`, of each type
+separately. The model is not trained in between, and importance is that of the whole model. The
+difference from the whole model has the p-value and the interval of a paired bootstrap.
 
 A removal is a set of heads whose output is multiplied by zero, which equals removing them from the
 weights: the only bias that stays is that of the layer's output projection. A pass translates every

@@ -1,5 +1,5 @@
-"""Stages: criteria of pruning. `importance` measures every head's, `cut` keeps as many heads of the
-baseline as gates left, `finetune` trains it further.
+"""Stages: criteria of pruning. `importance` scores every head, `cut` keeps as many heads of the
+baseline as the gates left, and `finetune` trains the resulting model further.
 
 Importance (Michel et al. 2019, section 4.1) takes one forward and backward pass. Multiply a head's
 output by a mask ξ_h: I_h measures how the loss changes with ξ_h near 1. By the chain rule ∂L/∂ξ_h

@@ -1,4 +1,4 @@
-"""The five tables of an experiment, of which all figures, tables and claims are functions
+"""The five tables of an experiment, from which all figures, tables and claims are computed
 (docs/heads.md has their columns).
 
 Here a corpus is called by its title. Scores of classification tasks are in the columns of BLEU;

@@ -1,4 +1,4 @@
-"""Text that is there already: embedded, a corpus in `resources/`, and local, your own text.
+"""Text on disk, kinds `embedded` (a corpus in `resources/`) and `local` (your own text).
 
 Your own text is one file of pairs or two files with one sentence per line. A file of pairs is TSV:
 source TAB target, optionally TAB document. Any file may be compressed (.gz, .xz). Held-out sets can
@@ -6,9 +6,8 @@ be files of pairs too. Of an analysis set only the source side is used, so it ma
 per line and nothing else. `columns` says which columns are read; the others are ignored.
 
 Blank lines and lines with another number of columns than the first (a tab inside a text, or none)
-are not pairs; they are counted. Many such lines mean that the first line is another (a header), and
-are an error. So are texts in another format: JSON, XML or SGML, or cells that a CSV writer has
-quoted.
+are not pairs; they are counted. Many of them are an error, since the first line is then probably a
+header. So are texts in another format: JSON, XML or SGML, or cells that a CSV writer has quoted.
 """
 
 from collections import Counter
