@@ -143,8 +143,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except PermissionError:
         raise
     except (OSError, SafetensorError) as error:
-        said = f"cannot read the weights ({error}); delete the file and run again"
-        raise UserError(f"{path}: {said}") from None
+        raise UserError(
+            f"{path}: cannot read the weights ({error}); delete the file and run again"
+        ) from None
     if expected not in (None, tensors_hash(tensors)):
         raise UserError(
             f"{path}: the weights are damaged (wrong hash); delete the file and run again"
