@@ -151,6 +151,12 @@ def test_a_wrong_number_of_lines(scored, lines: list[str]) -> None:
         scored(BAD, tokenised=lines)
 
 
+def test_a_translation_cut_within_a_character(tmp_path: Path) -> None:
+    (path := tmp_path / "translation.txt").write_bytes("Кот\n".encode()[:-2] + b"\n")
+    with pytest.raises(UserError, match="translation.txt: not UTF-8; delete it and run again"):
+        evaluation.read_lines(path, references=["Кот"])
+
+
 def test_empty_and_odd_lines_keep_their_place(scored) -> None:
     odd = ["", "a\u2028b\x0bc\x85d\r", *BAD[2:]]  # characters that some would call line ends
     assert scored(odd)["bleu"] == pytest.approx(sacrebleu.corpus_bleu(odd, [REFERENCES]).score)

@@ -139,7 +139,10 @@ def _resampled(
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
     """Read a translation, whose lines end with a line feed only; a `UserError` unless it has one
     line per reference: sacreBLEU would score the shorter text without a word."""
-    lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+    try:
+        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+    except UnicodeDecodeError:
+        raise stage.UserError(f"{path}: not UTF-8; delete it and run again") from None
     if len(lines) != len(references):
         problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
         raise stage.UserError(f"{path}: {problem}; delete it and run again")

@@ -219,3 +219,15 @@ def test_a_sentence_belongs_to_one_set_whatever_its_punctuation(tmp_path) -> Non
         assert both[name]
         assert {text[:-1] for text in both[name]} == {text[:-1] for text in second[name]}
     assert 0.03 < len(both["test"]) / len(texts) < 0.14
+
+
+def test_the_files_of_an_imported_model_leave_out_what_no_model_has(tmp_path: Path) -> None:
+    (own := tmp_path / "bert").mkdir()
+    for name in ("config.json", "model.safetensors", "notes {v1}.json", "photo.png"):
+        (own / name).touch()
+    (own / "onnx.json").mkdir()
+    (own / "gone.json").symlink_to(own / "nowhere.json")
+    tasks = {"mrpc": {"title": "MRPC", "source": {"kind": "mrpc"}}}
+    experiment = load({"experiment": "e", "classification": {"model": "bert", "tasks": tasks}})
+    files = inputs.imported_files(experiment, root=tmp_path)
+    assert [Path(file).name for file in files] == ["config.json", "model.safetensors"]

@@ -51,6 +51,11 @@ def test_one_file_is_not_two_sets(test: str) -> None:
         Local(kind="local", path="text.tsv", dev="held.tsv", test=test)
 
 
+def test_a_doubled_slash_is_one() -> None:
+    source = Local(kind="local", path="data//own.tsv", test="./data///test.tsv")
+    assert (source.path, source.test) == ("data/own.tsv", "./data/test.tsv")
+
+
 def test_a_file_with_several_datasets_is_wanted_once() -> None:
     source = wmt(
         train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"]

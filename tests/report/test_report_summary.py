@@ -13,7 +13,9 @@ import pytest
 
 import specialized_heads
 from specialized_heads.report import index
+from specialized_heads.report.data import read_csv
 from specialized_heads.report.figures import runs
+from specialized_heads.stage import UserError
 
 
 def test_curves_of_every_trained_model(make) -> None:
@@ -190,6 +192,13 @@ def paged(tmp_path: Path, call):
         return page, lines.replace(str(tmp_path), "results/e").splitlines()
 
     return run
+
+
+@pytest.mark.parametrize("damaged", [b"", b'corpus,"verdict', b"corpus,verdict\n\xff,\n"])
+def test_a_damaged_table_of_claims_is_named(damaged: bytes, tmp_path: Path) -> None:
+    (path := tmp_path / "claims.csv").write_bytes(damaged)
+    with pytest.raises(UserError, match=r"claims\.csv: .*; delete it and run again"):
+        read_csv(path, dtype=str)
 
 
 def test_the_page_of_all_results_begins_with_the_models_and_the_claims(make, paged) -> None:

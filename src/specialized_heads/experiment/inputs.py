@@ -252,7 +252,9 @@ def imported_files(
         return []
     if folder in hub_models(experiment, root=root):
         return [str(folder / "card.json")]
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in IMPORTED_FILES)
+    files = [path for path in folder.iterdir() if path.suffix in IMPORTED_FILES and path.is_file()]
+    # Snakemake would take braces for wildcards; no file of a model has them.
+    return sorted(str(path) for path in files if not {*"{}"} & {*path.name})
 
 
 def given_file(

@@ -9,6 +9,7 @@ placed by hand in the folder of downloads.
 import csv
 import difflib
 import os
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ def _file_path(path: str) -> str:
         )
     if path.startswith("~"):
         raise ValueError("~ is not expanded here; write the whole path")
-    return path
+    return re.sub("//+", "/", path)  # Snakemake would not find a file by a doubled slash
 
 
 FilePath = Annotated[str, AfterValidator(_file_path)]

@@ -16,7 +16,7 @@ from specialized_heads.experiment.names import MIN_DECIDED, Name, Target
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.gather import BLEU, KEYS
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, one_line
 from specialized_heads.tables import read_table
 
 # Columns that identify a model.
@@ -139,6 +139,15 @@ def with_ends(*columns: str) -> list[str]:
 
 INTERVAL = with_ends("difference")  # from the baseline
 COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation.py`)
+
+
+def read_csv(path: Path, **options: Any) -> pd.DataFrame:
+    """Read a CSV table of the report; a `UserError` if it is missing or damaged."""
+    try:
+        return pd.read_csv(path, **options)
+    except (OSError, ValueError) as error:  # those of pandas are ValueErrors
+        said = f"not a CSV table, or a damaged one ({one_line(error)}); delete it and run again"
+        raise UserError(f"{path}: {said}") from None
 
 
 def has_samples(rows: pd.DataFrame, name: str) -> bool:

@@ -17,7 +17,7 @@ from specialized_heads import stage
 from specialized_heads.experiment.figures import BY_STEM, CLAIMS, Result
 from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.claim import VERDICTS, Verdict
-from specialized_heads.report.data import TOTALS, is_decided
+from specialized_heads.report.data import TOTALS, is_decided, read_csv
 from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parents[1] / "assets" / "page.css"
@@ -190,7 +190,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     if old := former(files.output.parent, settings):
         said = "%s: files of earlier settings, which the page of results leaves out: %s"
         stage.log.warning(said, files.output.parent, ", ".join(old))
-    counts = counted(pd.read_csv(files.claims, dtype=str, keep_default_na=False))
+    counts = counted(read_csv(files.claims, dtype=str, keep_default_na=False))
     found = of_models(read_table(files.models).to_pandas()) | {"Claims": of_claims(counts)}
     found = {name: texts for name, texts in found.items() if texts}
     stage.write_file(files.output, page(found, counts, settings))

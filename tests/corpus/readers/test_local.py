@@ -69,6 +69,30 @@ def test_a_line_with_a_tab_missing_is_counted_and_not_taken_for_a_pair(tmp_path:
     assert (len(rows), counts) == (20, {"other_columns": 2})
 
 
+def test_held_out_sets_lose_no_line_and_names_of_columns_are_no_pair(tmp_path: Path) -> None:
+    path, test = tmp_path / "own.tsv", tmp_path / "test.tsv"
+    path.write_text("A cat.\tКот.\n" * 10)
+    test.write_text("A cat.\tКот.\n" * 20 + "A\tdog.\tПёс.\n")
+    with pytest.raises(UserError, match=r"test\.tsv: line 21: not 2 columns.*correct the line"):
+        read(path=path, test=test)
+    for names in ("source\ttarget", "SRC\tTGT", "ru\ten"):
+        path.write_text(f"{names}\nA cat.\tКот.\n")
+        with pytest.raises(UserError, match=r"own\.tsv: line 1: names of columns; remove"):
+            read(path=path)
+
+
+def test_few_texts_with_the_quotes_of_a_csv_writer_are_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "own.tsv"
+    path.write_text("A cat.\tx\n" * 1000 + '"A ""dog""."\tx\n' * 9)
+    assert len(read(path=path)) == 1009
+    assert "perhaps quotes of a CSV writer in 9 of 1009 texts, such as" in caplog.text
+    path.write_text("A cat.\tx\n" * 1000 + '"A ""dog""."\tx\n' * 10)
+    with pytest.raises(UserError, match="quotes of a CSV writer in 10 of 1010 texts"):
+        read(path=path)
+
+
 def test_quotes_brackets_and_tags_of_a_text_itself_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     texts = [

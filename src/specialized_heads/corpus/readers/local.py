@@ -19,9 +19,10 @@ from specialized_heads.corpus.pairs import Blocks, blocks, read_blocks
 from specialized_heads.corpus.readers.archives import aligned, lines
 from specialized_heads.experiment.sources import Embedded, Local
 from specialized_heads.languages import without_region
-from specialized_heads.stage import UserError, read_json
+from specialized_heads.stage import UserError, log, read_json
 
 UNFILTERED = ("dev", "test")
+HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})  # of columns, beside languages
 LONGEST = 10_000  # characters of their texts: attention takes memory with the square of the length
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 QUOTED = "quotes of a CSV writer"
@@ -64,11 +65,12 @@ def read_local(
             yield from blocks(_two_texts(path, paths["target_path"], counts=counts))
         elif key != "target_path":
             set_ = "" if key == "path" else key
-            yield from blocks(_pairs(path, source, set_=set_, counts=counts), set_=set_)
+            pairs = _pairs(path, source, set_=set_, languages=languages, counts=counts)
+            yield from blocks(pairs, set_=set_)
 
 
 def _pairs(
-    path: Path, source: Local, *, set_: str, counts: Counter[str]
+    path: Path, source: Local, *, set_: str, languages: tuple[str, str], counts: Counter[str]
 ) -> Iterator[tuple[str, str, str]]:
     """The pairs of a TSV file, all of one set. A held-out set without documents is one document."""
     rows = _cells(path, counts=counts)
@@ -83,12 +85,18 @@ def _pairs(
             f"{path}: line {first[0]}: {what}; each line must be source TAB target (TAB document), "
             f"or have the `columns` given"
         )
+    names = {first[1][column - 1].strip().casefold() for column in required}
+    if len(names) == 2 and names in (*HEADERS, {*map(str.casefold, languages)}):
+        raise UserError(f"{path}: line {first[0]}: names of columns; remove this line")
     # Targets of an analysis set may be missing; a missing document has an error of its own.
     least = last if set_ == "analysis" or by_document else width
     read, others, formats = 0, list[int](), (_Formats(), _Formats())
     for number, cells in chain([first], rows):
         read += 1
         if not least <= len(cells) <= width:
+            if set_ in UNFILTERED:
+                said = f"not {width} columns, as the first line has; held-out sets are not filtered"
+                raise UserError(f"{path}: line {number}: {said}; correct the line")
             others.append(number)
             counts["other_columns"] += 1
             continue
@@ -154,11 +162,13 @@ class _Formats:
         texts = self.counts.total()
         for form, remedy in REMEDIES.items():
             doubled = form == QUOTED and self.doubled > self.counts["other quotes"]
-            doubled &= 100 * self.doubled >= min(texts, 1000)  # one may be a quotation
-            if doubled or 2 * self.counts[form] > texts:
-                shown = repr(self.first[form][:40])
-                said = f"{form} in {self.counts[form]} of {texts} texts, such as {shown}"
+            many = 100 * self.doubled >= min(texts, 1000)  # one may be a quotation
+            shown = repr(self.first.get(form, "")[:40])
+            said = f"{form} in {self.counts[form]} of {texts} texts, such as {shown}"
+            if doubled and many or 2 * self.counts[form] > texts:
                 raise UserError(f"{name}: {said}; {remedy}")
+            if doubled:
+                log.warning("%s: perhaps %s; if so, %s", name, said, remedy)
 
 
 def _format(text: str) -> str:

@@ -85,7 +85,7 @@ def measured(folders: Sequence[Path]) -> pd.DataFrame:
             )
         tables = data.load([folder])
         path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
-        speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
+        speed = data.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
         rows = judged(every_evidence(tables, speed))
         own = {corpus: tables.of(corpus) for corpus in rows["corpus"].unique()}
         updates = [
