@@ -303,7 +303,7 @@ def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:
     assert equal["scratch_bleu"].equals(rows["scratch_bleu"])
     shown = costs.table2_shown(costs.table2_numbers(mixed)).query("corpus == 'EN-FR'")
     assert shown["model"].tolist() == ["baseline", "λ 0.001", "λ 0.01", "2 heads", "1 head"]
-    assert shown.iloc[0]["BLEU"] == "30.0 [29.0, 31.0]" and sweep.p_text(0.0001) == "<0.001"
+    assert shown.iloc[0]["BLEU"] == "30.0 [29.0, 31.0]" and sweep.p_cell(0.0001) == "<0.001"
     assert [text[:4] for text in shown["BLEU from scratch"]] == ["", "", "", "24.5", ""]
 
 

@@ -208,7 +208,7 @@ def column_label(model: pd.Series, columns: int) -> str:
     return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 
-def heads_text(means: Mapping[str, float]) -> str:
+def by_type_text(means: Mapping[str, float]) -> str:
     """Heads of the three types, or their means over seeds, as `14/31/30`."""
     return "/".join(f"{round(means[total], 1):g}" for total in TOTALS)
 
@@ -257,7 +257,7 @@ def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
     return float(p_values.max(skipna=False))
 
 
-def p_text(p_value: float) -> str:
+def p_cell(p_value: float) -> str:
     """The cell of a p-value; "" where it is missing."""
     if pd.isna(p_value):
         return ""

@@ -115,13 +115,13 @@ def difference(
         within = tuple(np.quantile(np.mean(drawn, axis=0), (0.025, 0.975)))
         source = "over sentences"
     by_seed = pd.Series(values, dtype=float)
-    note = seeds_note(by_seed, within, source=source) if len(by_seed) > 1 else ""
+    note = spread_note(by_seed, within, source=source) if len(by_seed) > 1 else ""
     note = note_of(note, others)
     sentences = int(evidence.scores["sentences"].iloc[0])
     return mean_of(by_seed, within=within, n=sentences, of="sentences", note=note)
 
 
-def seeds_note(by_seed: pd.Series, within: Interval, *, source: str = "over sentences") -> str:
+def spread_note(by_seed: pd.Series, within: Interval, *, source: str = "over sentences") -> str:
     """The values of several seeds, and the interval over sentences, where that over baselines may
     have widened it."""
     form = Unit.DIFFERENCE.text
@@ -208,7 +208,7 @@ def better_than(evidence: Evidence, *, controls: list[str], scope: str) -> Measu
         by_seed = [mean_of_samples(same, samples) for _, same in pairs.groupby("seed")]
         low, high = np.quantile(-np.mean(by_seed, axis=0), (0.025, 0.975))
     within = float(low), float(high)
-    notes = [f"scope {' and '.join(pairs['scope'].unique())}, {seeds_note(means['gain'], within)}"]
+    notes = [f"scope {' and '.join(pairs['scope'].unique())}, {spread_note(means['gain'], within)}"]
     notes += [f"seed {seed} has no such pair" for seed in sorted(seeds - set(means.index))]
     matched = control in CONTINUED and updates == needed
     if not matched:

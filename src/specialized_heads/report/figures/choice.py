@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.experiment.names import MIN_DECIDED
 from specialized_heads.heads.functions import OF_TOKENS
+from specialized_heads.model.architecture import SCOPES
 from specialized_heads.report import style, sweep
 from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, evidence_of
 from specialized_heads.report.claims.inference import rank_correlation
@@ -73,7 +74,7 @@ LABELS = {
     "pruned": "pruned by gates",
 }
 ORDER = ["baseline", *style.CRITERIA]
-SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
+HEADS_OF = {"encoder": "encoder heads", "all": "heads of all types"}
 GATES = COUNTERPART[0]  # from the heads that gates keep, without or with fine-tuning
 CRITERIA_COLUMNS = "corpus scope finetuned criterion heads seeds seed".split()
 CRITERIA_COLUMNS += [*with_ends("bleu"), "bleu_sd", *with_ends("difference"), "p_value"]
@@ -291,12 +292,9 @@ def criteria_numbers(tables: Tables) -> pd.DataFrame:
         models[with_ends(GATES)] = beside.where(own)
         if (samples := f"{GATES}{SAMPLES}") in models:
             models[samples] = models[samples].where(own)
-        for scope in (
-            name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])
-        ):
-            totals = [
-                f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)
-            ]
+        cut = set(scores.loc[scores["kind"] == "cut", "scope"])
+        for scope in (name for name in SCOPES if name in cut):
+            totals = [f"{kind}_heads" for kind in SCOPES[scope]]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows[rows["seed"].isin(rows.loc[rows["kind"] == "cut", "seed"])]
             rows = rows.assign(
@@ -373,7 +371,7 @@ def criteria_draw(points: pd.DataFrame) -> Figure:
             title = f"fine-tuned, {models['updates'].max():,.0f} updates"
         title = f"{corpus}{sweep.seeds_note(models)}: {title}"
         axes.set_title(style.wrap(title, inches=style.DOUBLE / 2 - 0.6))
-        style.share_axis(axes, f"{baseline['heads']:.0f} {SCOPES[scope]}")
+        style.share_axis(axes, f"{baseline['heads']:.0f} {HEADS_OF[scope]}")
         if not finetuned:
             axes.set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
         sweep.widen(axes, least=0.0)

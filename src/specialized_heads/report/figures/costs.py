@@ -201,7 +201,7 @@ def _table2_row(same: pd.DataFrame) -> dict[str, str]:
         "model": target or first["kind"],
         "scope": first["scope"],
         "seeds": str(len(same)) if ours else "",
-        "enc/dec/cross": sweep.heads_text(same[TOTALS].mean()),
+        "enc/dec/cross": sweep.by_type_text(same[TOTALS].mean()),
     }
     for prefix, names in SHOWN.items():
         own = same.dropna(subset=f"{prefix}bleu")
@@ -211,7 +211,7 @@ def _table2_row(same: pd.DataFrame) -> dict[str, str]:
         text = sweep.value_text(bleu.mean(), sd=bleu.std(), low=low, high=high, digits=digits)
         if 0 < len(own) < len(same):
             text += f", seed{'s' * (len(own) > 1)} {', '.join(map(str, own['seed']))}"
-        texts = [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_text(p_value)]
+        texts = [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_cell(p_value)]
         line |= dict(zip(names, texts, strict=True))
     return line
 
@@ -268,13 +268,13 @@ def controls_shown(rows: pd.DataFrame) -> pd.DataFrame:
             "scope": row.scope,
             "target": "" if row.kind == "baseline" else sweep.target(row.lam, row.target_heads),
             "model": row.kind,
-            "enc/dec/cross": sweep.heads_text(row._asdict()),
+            "enc/dec/cross": sweep.by_type_text(row._asdict()),
             "updates": f"{row.updates:,}",
             "BLEU": sweep.value_text(
                 row.bleu, sd=row.bleu_sd, low=row.bleu_low, high=row.bleu_high
             ),
             "n": str(row.seeds),
-            "p": sweep.p_text(row.p_value),
+            "p": sweep.p_cell(row.p_value),
         }
         for row in rows.itertuples()
     ]

@@ -110,7 +110,7 @@ def scores_shown(rows: pd.DataFrame) -> pd.DataFrame:
             "scope": row["scope"],
             "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
             "seed": str(row["seed"]),
-            "enc/dec/cross": sweep.heads_text(row),
+            "enc/dec/cross": sweep.by_type_text(row),
             "gates decided": _decided(row),
             "BLEU": sweep.interval_text(row, "bleu"),
             "chrF": f"{row['chrf']:.1f}",
