@@ -202,6 +202,7 @@ def pruning_draw(table: pd.DataFrame) -> Figure:
         for line, models in zip(grid, rows, strict=True):
             for axes, kind, own in zip(line, cycle(types), models):
                 mesh = _model(axes, own, kind, name=len(types) > 1) or mesh
+                axes.locator_params(axis="x", nbins=4 if len(line) < 5 else 2)
             line[0].set_ylabel("layer")
         style.label_lowest(grid, "update")
     bar = {"location": "bottom", "shrink": 0.3, "aspect": 30}
@@ -254,7 +255,6 @@ def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
                 x, row + 0.5, clip_on=False, transform=transform, markersize=2.5, **LOOKS[name]
             )
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.locator_params(axis="x", nbins=4)
     axes.spines[["left", "bottom"]].set_visible(False)
     return mesh
 
