@@ -16,7 +16,7 @@ from specialized_heads.experiment.names import MIN_DECIDED, Name, Target
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.gather import BLEU, KEYS
-from specialized_heads.stage import UserError, one_line
+from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table
 
 # Columns that identify a model.
@@ -146,7 +146,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     try:
         return pd.read_csv(path, **options)
     except (OSError, ValueError) as error:  # those of pandas are ValueErrors
-        said = f"not a CSV table, or a damaged one ({one_line(error)}); delete it and run again"
+        said = f"not a CSV table, or a damaged one ({error}); delete it and run again"
         raise UserError(f"{path}: {said}") from None
 
 
@@ -158,6 +158,19 @@ def has_samples(rows: pd.DataFrame, name: str) -> bool:
 def mean_of_samples(rows: pd.DataFrame, name: str) -> np.ndarray:
     """The mean over rows of the differences on each resample."""
     return np.mean(np.stack(rows[name].to_list()), axis=0)
+
+
+def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
+    """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of
+    sentences are those of all seeds.
+
+    Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is
+    at least as wide.
+    """
+    samples = name + SAMPLES
+    if has_samples(same, samples):
+        return np.quantile(mean_of_samples(same, samples), (0.025, 0.975))
+    return same[[f"{name}_low", f"{name}_high"]].mean().to_numpy()
 
 
 def is_decided(models: pd.DataFrame) -> pd.Series:

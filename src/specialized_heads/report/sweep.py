@@ -22,9 +22,8 @@ from specialized_heads.report.data import (
     INTERVAL,
     SAMPLES,
     TOTALS,
-    has_samples,
     is_decided,
-    mean_of_samples,
+    mean_interval,
     without_penalty,
 )
 
@@ -76,8 +75,8 @@ def over_seeds(
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
         first: columns of which the first seed's value is kept.
-        intervals: whether the column of `p_values` has the interval of the mean (`mean_interval`)
-        in place of the range.
+        intervals: whether the column of `p_values` has the interval of the mean in place of
+        the range (`data.mean_interval`).
 
     Returns:
         one row per key: the keys, seeds (how many), seed (which, if it is one), `first`, and each
@@ -111,19 +110,6 @@ def over_seeds(
         each = [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups]
         columns["p_value"] = pd.Series(each, index=seeds.index, dtype=float)
     return pd.DataFrame(columns).reset_index()
-
-
-def mean_interval(same: pd.DataFrame, name: str) -> np.ndarray:
-    """The 95% interval of a mean difference over seeds: of one bootstrap, whose resamples of
-    sentences are those of all seeds.
-
-    Older tables do not have the resamples: there it is the mean of the seeds' intervals, which is
-    at least as wide.
-    """
-    samples = name + SAMPLES
-    if has_samples(same, samples):
-        return np.quantile(mean_of_samples(same, samples), (0.025, 0.975))
-    return same[[f"{name}_low", f"{name}_high"]].mean().to_numpy()
 
 
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:

@@ -25,6 +25,7 @@ from specialized_heads.report.data import (
     SAMPLES,
     Tables,
     is_decided,
+    mean_interval,
     stack,
     with_ends,
 )
@@ -305,9 +306,7 @@ def criteria_numbers(tables: Tables) -> pd.DataFrame:
             points = sweep.over_seeds(
                 rows, ["heads", "bleu", "difference", GATES, "better_draws"], keys, **same
             )
-            ends = [
-                sweep.mean_interval(same, GATES) for _, same in rows.groupby(keys, dropna=False)
-            ]
+            ends = [mean_interval(same, GATES) for _, same in rows.groupby(keys, dropna=False)]
             points[[f"{GATES}_low", f"{GATES}_high"]] = np.array(ends)
             points = sweep.in_order(points, {"heads": False, "place": True, "finetuned": True})
             frames.append(points.assign(corpus=title, scope=scope))
